@@ -1,0 +1,1 @@
+"""A content-addressed provenance store for LLM benchmark evidence."""

@@ -1,0 +1,219 @@
+"""The only encoder and the only strict decoder of records: canonical JSON.
+
+Canonical means UTF-8, keys in code-point order, no blanks, integers only with magnitude below 2**53, no
+duplicate keys. The decoder accepts exactly the bytes that re-encode to themselves, so a record has one
+spelling and its id covers its meaning.
+"""
+
+import json
+import re
+from typing import Any, Final, NoReturn, TypeVar
+
+import msgspec
+
+from provstore.errors import (
+    CanonError,
+    DepthError,
+    DuplicateKeyError,
+    FloatError,
+    MalformedError,
+    NewerFormatError,
+    TrailingBytesError,
+    UnknownFieldError,
+)
+
+MAX_DEPTH: Final = 64
+"""Deepest nesting of any JSON that we read."""
+
+MAX_RECORD_BYTES: Final = 64 << 20
+"""Largest record that is decoded."""
+
+MAX_INTEGER: Final = (1 << 53) - 1
+"""Largest magnitude of an integer in a record: exact in every JSON implementation (RFC 8259, section 6)."""
+
+_ENCODER: Final = msgspec.json.Encoder(order="sorted")
+_FORMAT: Final = re.compile(r"provstore/([a-z-]+)/v([0-9]+)")
+
+T = TypeVar("T")
+
+
+def encode(record: object) -> bytes:
+    """Return the canonical bytes of a record.
+
+    Raises:
+        CanonError: a float, an integer out of range, or text that is not valid Unicode.
+
+    Example:
+        >>> encode({"b": 1, "a": ["x"]})
+        b'{"a":["x"],"b":1}'
+    """
+    try:
+        data = _ENCODER.encode(record)
+    except UnicodeEncodeError as error:
+        raise CanonError("record", f"text is not valid Unicode: {error.reason}") from error
+    if _may_hold_bad_number(data):
+        parse(data, "record")
+    if b"null" in data and _holds_float(msgspec.to_builtins(record)):
+        raise FloatError("record", "NaN and Infinity have no canonical form")
+    return data
+
+
+def decode(data: bytes, kind: type[T], where: str = "record") -> T:
+    """Decode canonical bytes into the struct (or tagged union) ``kind``.
+
+    Raises:
+        CanonError: or the subclass that names what is not canonical.
+        NewerFormatError: the ``format`` field names a version that is not known here.
+
+    Example:
+        >>> decode(b'{"a":1}', dict[str, int])
+        {'a': 1}
+    """
+    if len(data) > MAX_RECORD_BYTES:
+        raise CanonError(where, f"{len(data)} bytes is larger than any record ({MAX_RECORD_BYTES})")
+    try:
+        record = msgspec.json.decode(data, type=kind)
+        same = _ENCODER.encode(record) == data
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+        _refuse(data, where, str(error))
+    if not same:
+        _refuse(data, where, "bytes differ from their own re-encoding")
+    if _may_hold_bad_number(data):
+        parse(data, where)
+    return record
+
+
+def parse(data: bytes, where: str = "JSON", *, floats: bool = False) -> Any:
+    """Parse any JSON strictly into plain values, for bytes that are no record of ours.
+
+    Args:
+        data: UTF-8 JSON text; blanks between tokens are allowed, other bytes after the value are not.
+        where: what to name in an error.
+        floats: accept finite numbers that are not integers.
+
+    Raises:
+        DuplicateKeyError, FloatError, DepthError, TrailingBytesError, CanonError: as their names say.
+
+    Example:
+        >>> parse(b'{"a": 1}')
+        {'a': 1}
+    """
+    _check_depth(data, where)
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(items)
+        if len(found) != len(items):
+            seen: set[str] = set()
+            twice = next(key for key, _ in items if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            at = data.rfind(json.dumps(twice, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+            raise DuplicateKeyError(where, f"key {twice!r} is stated twice (second at byte {at})")
+        return found
+
+    def constant(text: str) -> NoReturn:
+        raise FloatError(where, f"{text} is not a number")
+
+    def number(text: str) -> float:
+        value = float(text)
+        if not floats:
+            raise FloatError(where, f"{text[:40]} is not an integer")
+        if value in (float("inf"), float("-inf")):
+            raise FloatError(where, f"{text[:40]} is larger than any double")
+        return value
+
+    def integer(text: str) -> int:
+        if len(text) > 17 or not -MAX_INTEGER <= int(text) <= MAX_INTEGER:
+            if floats and len(text) <= 4000:
+                return int(text)
+            raise FloatError(where, f"integer {text[:40]} is beyond 2**53")
+        if text == "-0":
+            raise FloatError(where, "-0 has no canonical form")
+        return int(text)
+
+    decoder = json.JSONDecoder(
+        object_pairs_hook=pairs, parse_constant=constant, parse_float=number, parse_int=integer
+    )
+    try:
+        text = data.decode()
+        value, end = decoder.raw_decode(text, len(text) - len(text.lstrip(" \t\r\n")))
+    except UnicodeDecodeError as error:
+        raise CanonError(where, f"not UTF-8 at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise CanonError(
+            where, f"no JSON at line {error.lineno} column {error.colno}: {error.msg}"
+        ) from error
+    if text[end:].strip(" \t\r\n"):
+        raise TrailingBytesError(where, f"other text follows the JSON value at character {end}")
+    return value
+
+
+def format_of(data: bytes) -> str | None:
+    """Return the ``format`` that a record's bytes name, or None.
+
+    Example:
+        >>> format_of(b'{"format":"provstore/tree/v1"}')
+        'provstore/tree/v1'
+    """
+    try:
+        return msgspec.json.decode(data, type=_Named).format
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return None
+
+
+class _Named(msgspec.Struct):
+    format: str
+
+
+def _may_hold_bad_number(data: bytes) -> bool:
+    """Say cheaply whether a number outside the exact range, or a float, could be in ``data``."""
+    return _SUSPECT.search(data) is not None
+
+
+_SUSPECT: Final = re.compile(rb"[0-9]{16}[,}\]]|[0-9][.eE][0-9+-][0-9eE+.-]*[,}\]]")
+
+
+def _holds_float(value: Any) -> bool:
+    if isinstance(value, float):
+        return True
+    if isinstance(value, dict):
+        return any(_holds_float(item) for item in value.values())
+    return isinstance(value, list | tuple) and any(_holds_float(item) for item in value)
+
+
+def _check_depth(data: bytes, where: str) -> None:
+    depth = 0
+    for token in re.finditer(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', data, re.DOTALL):
+        char = token[0]
+        if char in (b"[", b"{"):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise DepthError(where, f"nested deeper than {MAX_DEPTH} at byte {token.start()}")
+        elif char in (b"]", b"}"):
+            depth -= 1
+
+
+def _refuse(data: bytes, where: str, reason: str) -> NoReturn:
+    """Raise the error that names best what keeps ``data`` from being canonical."""
+    value = parse(data, where)
+    if isinstance(value, dict):
+        found = value.get("format")
+        if isinstance(found, str) and (match := _FORMAT.fullmatch(found)) and match[2] != "1":
+            raise NewerFormatError(where, found)
+    if data != data.strip():
+        raise TrailingBytesError(where, "blanks before or after the record")
+    if "unknown field" in reason:
+        raise UnknownFieldError(where, reason)
+    raise CanonError(where, reason)
+
+
+def require_format(data: bytes, expected: str, where: str) -> None:
+    """Check that a document names the format ``expected``.
+
+    Raises:
+        NewerFormatError: it names another version or another format.
+        MalformedError: it names none.
+    """
+    found = format_of(data)
+    if found is None:
+        raise MalformedError(where, f"no format field; expected {expected!r}")
+    if found != expected:
+        raise NewerFormatError(where, found)
