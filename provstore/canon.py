@@ -5,6 +5,7 @@ duplicate keys. The decoder accepts exactly the bytes that re-encode to themselv
 spelling and its id covers its meaning.
 """
 
+import functools
 import json
 import re
 from typing import Any, Final, NoReturn, TypeVar
@@ -32,7 +33,6 @@ MAX_INTEGER: Final = (1 << 53) - 1
 """Largest magnitude of an integer in a record: exact in every JSON implementation (RFC 8259, section 6)."""
 
 _ENCODER: Final = msgspec.json.Encoder(order="sorted")
-_FORMAT: Final = re.compile(r"provstore/([a-z-]+)/v([0-9]+)")
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ def decode(data: bytes, kind: type[T], where: str = "record") -> T:
     if len(data) > MAX_RECORD_BYTES:
         raise CanonError(where, f"{len(data)} bytes is larger than any record ({MAX_RECORD_BYTES})")
     try:
-        record = msgspec.json.decode(data, type=kind)
+        record: T = _decoder(kind).decode(data)
         same = _ENCODER.encode(record) == data
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         _refuse(data, where, str(error))
@@ -81,6 +81,11 @@ def decode(data: bytes, kind: type[T], where: str = "record") -> T:
     if _may_hold_bad_number(data):
         parse(data, where)
     return record
+
+
+@functools.cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
 
 
 def parse(data: bytes, where: str = "JSON", *, floats: bool = False) -> Any:
@@ -196,7 +201,7 @@ def _refuse(data: bytes, where: str, reason: str) -> NoReturn:
     value = parse(data, where)
     if isinstance(value, dict):
         found = value.get("format")
-        if isinstance(found, str) and (match := _FORMAT.fullmatch(found)) and match[2] != "1":
+        if "format" in reason and isinstance(found, str):
             raise NewerFormatError(where, found)
     if data != data.strip():
         raise TrailingBytesError(where, "blanks before or after the record")

@@ -1,0 +1,96 @@
+"""Every way to fail, each with a stable code, an exit code, typed fields and a remedy.
+
+A verdict ("the packet does not match") is a value, see :mod:`provstore.reports`. An error means that a
+verb could not look, or was asked for something malformed. Exit code 2 is malformed input or usage; 10 and
+up name one class each. The error reference in the documentation is generated from these classes.
+"""
+
+from provstore.errors.base import (
+    AmbiguousError,
+    EmptyError,
+    InputOutputError,
+    MissingExtraError,
+    NotFoundError,
+    ProvError,
+    SelfTestError,
+    TargetError,
+    UsageError,
+    catalogue,
+)
+from provstore.errors.malformed import (
+    CanonError,
+    ChecksumFileError,
+    DepthError,
+    DigestError,
+    DuplicateKeyError,
+    FloatError,
+    FrameError,
+    InspectError,
+    MalformedError,
+    NewerFormatError,
+    PackError,
+    ProofError,
+    SpecError,
+    TrailingBytesError,
+    UnknownFieldError,
+    UnsafePathError,
+)
+from provstore.errors.source import (
+    IncompleteSourceError,
+    PinMismatchError,
+    SourceChangedError,
+    SourceUnreadableError,
+    SpecialFileError,
+)
+from provstore.errors.stores import (
+    IntegrityError,
+    NotAStoreError,
+    NotHeldError,
+    ReadOnlyError,
+    RefConflictError,
+    StoreBusyError,
+    StoreDamagedError,
+    StoreFullError,
+)
+
+__all__ = [
+    "AmbiguousError",
+    "CanonError",
+    "ChecksumFileError",
+    "DepthError",
+    "DigestError",
+    "DuplicateKeyError",
+    "EmptyError",
+    "FloatError",
+    "FrameError",
+    "IncompleteSourceError",
+    "InputOutputError",
+    "InspectError",
+    "IntegrityError",
+    "MalformedError",
+    "MissingExtraError",
+    "NewerFormatError",
+    "NotAStoreError",
+    "NotFoundError",
+    "NotHeldError",
+    "PackError",
+    "PinMismatchError",
+    "ProofError",
+    "ProvError",
+    "ReadOnlyError",
+    "RefConflictError",
+    "SelfTestError",
+    "SourceChangedError",
+    "SourceUnreadableError",
+    "SpecError",
+    "SpecialFileError",
+    "StoreBusyError",
+    "StoreDamagedError",
+    "StoreFullError",
+    "TargetError",
+    "TrailingBytesError",
+    "UnknownFieldError",
+    "UnsafePathError",
+    "UsageError",
+    "catalogue",
+]
