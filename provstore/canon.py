@@ -5,7 +5,6 @@ duplicate keys. The decoder accepts exactly the bytes that re-encode to themselv
 spelling and its id covers its meaning.
 """
 
-import functools
 import json
 import re
 from typing import Any, Final, NoReturn, TypeVar
@@ -83,9 +82,14 @@ def decode(data: bytes, kind: type[T], where: str = "record") -> T:
     return record
 
 
-@functools.cache
+_DECODERS: Final[dict[Any, msgspec.json.Decoder[Any]]] = {}
+
+
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
+    """Return the one decoder for ``kind``; making one costs more than decoding a small record."""
+    if kind not in _DECODERS:
+        _DECODERS[kind] = msgspec.json.Decoder(kind)
+    return _DECODERS[kind]
 
 
 def parse(data: bytes, where: str = "JSON", *, floats: bool = False) -> Any:

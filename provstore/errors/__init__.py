@@ -51,6 +51,7 @@ from provstore.errors.stores import (
     StoreBusyError,
     StoreDamagedError,
     StoreFullError,
+    SweptError,
 )
 
 __all__ = [
@@ -87,6 +88,7 @@ __all__ = [
     "StoreBusyError",
     "StoreDamagedError",
     "StoreFullError",
+    "SweptError",
     "TargetError",
     "TrailingBytesError",
     "UnknownFieldError",

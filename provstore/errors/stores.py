@@ -135,3 +135,19 @@ class RefConflictError(ProvError):
     def __init__(self, name: str, expected: str, found: str) -> None:
         super().__init__(f"ref {name!r}: expected {expected}, found {found}")
         self.name = name
+
+
+class SweptError(ProvError):
+    """Garbage collection removed something that an unfinished seal relied on; the store is unchanged.
+
+    Attributes:
+        id: hex of the first object or record that is gone.
+    """
+
+    code = "swept"
+    exit_code = 30
+    remedy = "Seal again; a grace period longer than the longest seal avoids it."
+
+    def __init__(self, id: str) -> None:
+        super().__init__(f"{id} was removed by gc while it was being referred to")
+        self.id = id
