@@ -1,7 +1,7 @@
 """Git's object ids and SWHIDs, computed from bytes alone.
 
 A Git object is ``<type> SP <decimal size> NUL <content>``, hashed with the hash of the repository's object
-format (git-scm.com, "Git Internals - Git Objects" and gitformat-pack). A tree proves equal to a commit's
+format ("Git Internals - Git Objects", git-scm.com). A tree proves equal to a commit's
 tree without Git. SWHID v1 (ISO/IEC 18670) is the same hash for contents, directories and revisions, except
 that a directory may hold an empty directory, which Git cannot: the caller leaves such members out for a Git
 tree and keeps them for a SWHID.
@@ -151,7 +151,7 @@ def _check_member(member: TreeMember, algorithm: ObjectFormat, seen: set[bytes])
 
 
 def swhid(kind: SwhidKind, id: bytes) -> str:
-    """Return the core SWHID v1 of a content, directory or revision (ISO/IEC 18670, section 6).
+    """Return the core SWHID v1 of a content, directory or revision (ISO/IEC 18670).
 
     Args:
         kind: ``cnt`` for :func:`blob_id`, ``dir`` for :func:`tree_id` with empty directories kept, ``rev``

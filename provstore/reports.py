@@ -193,6 +193,15 @@ class FactChange(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     to: str | None
 
 
+class KeptFact(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fact that both sides state alike, beside others that differ."""
+
+    role: str
+    path: str
+    key: str
+    value: str
+
+
 class DiffReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What differs between two packets, packs or directories.
 
@@ -207,6 +216,8 @@ class DiffReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
         result: differing facts about what was measured.
         kept: number of members that are equal.
         kept_roles: entries that are wholly equal.
+        kept_facts: facts that stayed, of entries in which other facts changed.
+        notes: what was not compared, and why.
     """
 
     same: bool
@@ -219,6 +230,8 @@ class DiffReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     result: tuple[FactChange, ...]
     kept: int
     kept_roles: tuple[str, ...]
+    kept_facts: tuple[KeptFact, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class RestoreReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -262,6 +275,62 @@ class ProveReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True)
     size_bytes: int
     records: int
     output: str
+
+
+class ShownEntry(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One entry on a packet's card."""
+
+    role: str
+    kind: str
+    custody: str
+    files: int
+    size_bytes: int | None
+    tree: str | None
+    blake3: str | None
+    sha256: str | None
+    origins: tuple[str, ...]
+    pins: tuple[str, ...]
+    exclude: tuple[str, ...]
+    follow_symlinks: bool
+    facts: tuple[str, ...]
+
+
+class ShownClaim(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One claim on a packet's card."""
+
+    name: str
+    value: str
+    unit: str
+    metric: str
+    convention: str
+    evidence: tuple[str, ...]
+    limits: tuple[str, ...]
+
+
+class ShowReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The card of a packet.
+
+    Attributes:
+        packet: its id.
+        name: the name inside it, if it has one.
+        refs: refs that name it now.
+        entries: what it holds; their facts as ``key = value`` lines, the first ones of each.
+        claims: values it stands for.
+        parents: packets it continues.
+        files: number of files.
+        size_bytes: sum of the known sizes.
+        observations: circumstances of the seals that made it, where known.
+    """
+
+    packet: str
+    name: str | None
+    refs: tuple[str, ...]
+    entries: tuple[ShownEntry, ...]
+    claims: tuple[ShownClaim, ...]
+    parents: tuple[str, ...]
+    files: int
+    size_bytes: int
+    observations: tuple[str, ...] = ()
 
 
 class Damage(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):

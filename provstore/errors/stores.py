@@ -82,8 +82,8 @@ class ReadOnlyError(ProvError):
     exit_code = 22
     remedy = "Choose a store you may write to with --store."
 
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is read-only")
+    def __init__(self, path: str, reason: str = "") -> None:
+        super().__init__(f"{path} is read-only" + (f" ({reason})" if reason else ""))
         self.path = path
 
 

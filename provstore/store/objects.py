@@ -11,7 +11,7 @@ from provstore import records
 from provstore.errors import IntegrityError, MalformedError, NotFoundError, NotHeldError
 from provstore.ids import RECORD_KINDS, Buffer, Digests, RawId, TwinHasher, digests, object_id, record_id
 from provstore.merkle import Fetch
-from provstore.records.packet import Packet
+from provstore.records.packet import Packet, check_packet
 from provstore.store.protocol import Reader
 
 WHOLE_LIMIT_BYTES: Final = 64 << 20
@@ -126,6 +126,19 @@ def fetcher(reader: Reader) -> Fetch:
     return fetch
 
 
+class Records:
+    """Records of the store and of the stage, through the one door, for reading while a seal is unfinished."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._fetch = fetcher(reader)
+        self.new: dict[RawId, bytes] = {}
+
+    def fetch(self, id: RawId) -> bytes:
+        """Return the checked bytes of a record."""
+        found = self.new.get(id)
+        return found if found is not None else self._fetch(id)
+
+
 def packet(reader: Reader, id: RawId) -> Packet:
     """Return a packet.
 
@@ -136,7 +149,7 @@ def packet(reader: Reader, id: RawId) -> Packet:
     found = records.decode(record(reader, id), f"packet {id.hex()}")
     if not isinstance(found, Packet):
         raise MalformedError(id.hex(), "is a record but no packet")
-    return found
+    return check_packet(found, f"packet {id.hex()}")
 
 
 def read_member(reader: Reader, blake3: str | None, sha256: str | None, custody: str) -> bytes:

@@ -167,6 +167,12 @@ class Reader(Protocol):
     def cached(self, key: bytes) -> bytes | None:
         """Return a value of the stat cache, or None. Its content is the business of ``files``."""
 
+    def directory_ids(self) -> frozenset[tuple[int, int]]:
+        """Return device and inode of the directories that a walk must not enter: the store's own."""
+
+    def generation(self) -> int:
+        """Return a number that grows with every commit that adds or removes anything."""
+
     def stats(self) -> StoreStats:
         """Return sizes; walks what has to be counted."""
 
@@ -217,6 +223,9 @@ class Stage(Protocol):
     def add_external(self, digests: Digests, location: Location) -> None:
         """Note an object whose bytes stay where they are; a held copy stays held."""
 
+    def add_absent(self, object_id: RawId, info: ObjectInfo) -> None:
+        """Note an object whose bytes are nowhere here, only its SHA-256 and size; held copies stay held."""
+
     def add_location(self, object_id: RawId, location: Location) -> None:
         """Note a place where an object was seen; another signature of one path replaces the earlier."""
 
@@ -259,8 +268,13 @@ class Store(Reader, Protocol):
             ReadOnlyError: the store was opened for reading.
         """
 
-    def sweep(self, objects: Sequence[RawId], records: Sequence[RawId]) -> CommitCounts:
+    def sweep(
+        self, objects: Sequence[RawId], records: Sequence[RawId], generation: int
+    ) -> CommitCounts | None:
         """Remove objects and records that the caller found unreachable, in one commit.
+
+        Returns None, and removes nothing, if the store is no longer at ``generation``: something may have
+        become reachable since the caller looked.
 
         Frames that lose members are written anew without them; blob files go after the commit.
         """
