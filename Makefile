@@ -29,6 +29,8 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy
+	$(BIN)/mypy schemas/generate.py
+	$(BIN)/mypy docs/generate.py
 
 # Files that are made from the code; a test fails when they are behind it.
 generated: $(STAMP)

@@ -50,6 +50,7 @@ _HOMES = {
     "provstore.store.opening": ("init_store", "open_pack", "open_reader", "open_store"),
     "provstore.store.protocol": ("Reader", "Store"),
     "provstore.store.resolving": ("resolve",),
+    "provstore.verbs.comparing": ("verify_against", "verify_checksums"),
     "provstore.verbs.diffing": ("diff", "side"),
     "provstore.verbs.doctoring": ("doctor",),
     "provstore.verbs.exporting": ("export",),
@@ -60,7 +61,7 @@ _HOMES = {
     "provstore.verbs.restoring": ("restore",),
     "provstore.verbs.sealing": ("SealOptions", "seal_paths", "seal_spec"),
     "provstore.verbs.sweeping": ("fsck", "gc"),
-    "provstore.verbs.verifying": ("verify", "verify_against", "verify_checksums"),
+    "provstore.verbs.verifying": ("verify",),
 }
 
 _RENAMED = {"seal_paths": "seal", "show_packet": "show"}

@@ -1,6 +1,7 @@
 """``prov verify`` and ``prov prove``."""
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -32,7 +33,8 @@ def verify(
         str | None, typer.Argument(metavar="FILE", help="After the word `proof`: the proof file.")
     ] = None,
     against: Annotated[
-        str | None, typer.Option("--against", metavar="DIR", help="Hold this directory to the packet.")
+        str | None,
+        typer.Option("--against", metavar="DIR", help="Hold this directory to it; for a proof, this file."),
     ] = None,
     only: Only = None,
     at: Annotated[
@@ -58,26 +60,27 @@ def verify(
     from provstore.cli.meter import ProgressMeter
     from provstore.cli.opening import packet_of
     from provstore.report.verdicts import verify_lines
-    from provstore.verbs import proving, verifying
+    from provstore.verbs import comparing, proving, verifying
 
     out = console(ctx, store, as_json, quiet)
-    if checksums is not None:
-        _refuse("--checksums", {"X": name, "--only": only, "--at": at})
-        report = verifying.verify_checksums(checksums, against=against, algorithm=algorithm)
-        out.answer(report, verify_lines(report))
-    _refuse("a packet", {"--algorithm": algorithm})
-    proof = _proof_file(name, file)
-    if proof is not None:
-        _refuse("a proof", {"--against": against, "--only": only, "--at": at})
-        report = proving.verify_proof(_bytes(proof), proof)
-        out.answer(report, verify_lines(report))
-    with packet_of(out, name or "") as (reader, packet, _), ProgressMeter("verify", quiet=out.quiet) as meter:
-        if against is None:
-            places = tuple(map(Path, at or ()))
-            report = verifying.verify(reader, packet, only=only, at=places, progress=meter.reporter)
+    proof = None if checksums else _proof_file(name, file)
+    with ProgressMeter("verify", quiet=out.quiet) as meter, ExitStack() as opened:
+        if checksums is not None:
+            _refuse("--checksums", {"X": name, "--only": only, "--at": at})
+            place = against or "."
+            report = comparing.verify_checksums(checksums, against=place, algorithm=algorithm)
+        elif proof is not None:
+            _refuse("a proof", {"--only": only, "--at": at, "--algorithm": algorithm})
+            report = proving.verify_proof(Path(proof).read_bytes(), proof, against=against)
         else:
-            _refuse("--against", {"--at": at})
-            report = verifying.verify_against(reader, packet, against, only=only, progress=meter.reporter)
+            _refuse("a packet", {"--algorithm": algorithm, "--at": against and at})
+            reader, packet, _ = opened.enter_context(packet_of(out, name or ""))
+            if against is not None:
+                report = comparing.verify_against(reader, packet, against, only=only, progress=meter.reporter)
+            else:
+                report = verifying.verify(
+                    reader, packet, only=only, at=tuple(at or ()), progress=meter.reporter
+                )
     out.answer(report, verify_lines(report))
 
 
@@ -104,11 +107,6 @@ def _proof_file(name: str | None, file: str | None) -> str | None:
         return None
     with open(name, "rb") as stream:
         return name if stream.read(1) == b"{" else None
-
-
-def _bytes(path: str) -> bytes:
-    with open(path, "rb") as stream:
-        return stream.read()
 
 
 @app.command(epilog=notes("prov prove run-7 evidence/status.txt -o status.proof"))

@@ -23,7 +23,7 @@ def key_values(data: bytes, prefix: str) -> tuple[Fact, ...]:
         prefix: first part of each fact's key, such as ``env``.
 
     Example:
-        >>> key_values(b"A=1\\n", "env")[0].key
+        >>> key_values(b"A=1", "env")[0].key
         'env.A'
     """
     facts = []
@@ -35,36 +35,52 @@ def key_values(data: bytes, prefix: str) -> tuple[Fact, ...]:
 
 
 def json_leaves(data: bytes, where: str) -> tuple[Fact, ...]:
-    """Return a fact for each leaf of a JSON document, keyed by its JSON pointer (RFC 6901).
+    """Return a fact for each leaf of a JSON document.
 
-    Numbers with a fraction or exponent keep their source text.
+    The location is the leaf's JSON pointer (RFC 6901). The key is the same path, but objects in a list go
+    by their own name where each has one (``module``, ``path``, ``name``, ``id`` ...), so that two documents
+    compare by what is meant and not by position. Numbers with a fraction keep their source text.
 
     Raises:
         CanonError: the JSON is not strict; see :func:`provstore.canon.parse`.
 
     Example:
-        >>> [(f.key, f.value) for f in json_leaves(b'{"a": [1.50]}', "x")]
-        [('json/a/0', '1.50')]
+        >>> [(f.key, f.value) for f in json_leaves(b'{"a": [{"id": "x", "v": 1.50}]}', "x")][1]
+        ('json/a/x/v', '1.50')
     """
     facts: list[Fact] = []
-    for pointer, value in _leaves(canon.parse_exact(data, where)):
+    for key, pointer, value in _leaves(canon.parse_exact(data, where), "json", ""):
         if len(facts) == MAX_FACTS:
             return ()
         decimal = isinstance(value, canon.NumberText)
-        facts.append(Fact(key=f"json{pointer}", value=str(value) if decimal else value, decimal=decimal))
+        facts.append(Fact(key=key, value=str(value) if decimal else value, decimal=decimal, location=pointer))
     return tuple(facts)
 
 
-def _leaves(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(value: Any, key: str, pointer: str) -> Iterator[tuple[str, str, Any]]:
     if isinstance(value, dict):
-        for key, item in value.items():
-            step = show(key).replace("~", "~0").replace("/", "~1")
-            yield from _leaves(item, f"{pointer}/{step}")
+        for name, item in value.items():
+            step = show(name).replace("~", "~0").replace("/", "~1")
+            yield from _leaves(item, f"{key}/{step}", f"{pointer}/{step}")
     elif isinstance(value, list):
+        names = _names(value)
         for index, item in enumerate(value):
-            yield from _leaves(item, f"{pointer}/{index}")
+            yield from _leaves(item, f"{key}/{names[index]}", f"{pointer}/{index}")
     else:
-        yield pointer, show(value) if type(value) is str else value
+        yield key, pointer, show(value) if type(value) is str else value
+
+
+def _names(items: list[Any]) -> list[str]:
+    """Return what each item of a list is called: its own name if all have different ones, else its index."""
+    for field in _NAMING:
+        found = [item.get(field) if isinstance(item, dict) else None for item in items]
+        texts = [show(name).replace("/", "~1") for name in found if type(name) is str and name]
+        if items and len(set(texts)) == len(items):
+            return texts
+    return [str(index) for index in range(len(items))]
+
+
+_NAMING: Final = ("module", "path", "path_template", "prompt_id", "name", "id", "label", "role")
 
 
 def text_facts(kind: str, data: bytes, where: str) -> tuple[Fact, ...]:

@@ -41,7 +41,7 @@ def error_document(error: ProvError) -> dict[str, dict[str, object]]:
         >>> error_document(NotFoundError("run", "no such ref"))["error"]["name"]
         'run'
     """
-    own = {name: value for name, value in vars(error).items() if name != "message"}
+    own = {name: value for name, value in vars(error).items() if not name.startswith("_")}
     common = {
         "code": error.code,
         "message": error.message,

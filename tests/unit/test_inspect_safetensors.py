@@ -60,9 +60,24 @@ def test_golden_file_of_the_real_writer() -> None:
     assert inspect_safetensors(io.BytesIO(GOLDEN), "")[-1].location == "/__metadata__/format"
 
 
+# Measured with the reader of safetensors 0.8.0: all types that it knows, each with its bits.
+GOLDEN_BITS = {
+    4: "F4",
+    6: "F6_E2M3 F6_E3M2",
+    8: "BOOL U8 I8 F8_E5M2 F8_E4M3 F8_E8M0 F8_E4M3FNUZ F8_E5M2FNUZ",
+    16: "I16 U16 F16 BF16",
+    32: "I32 U32 F32",
+    64: "C64 F64 I64 U64",
+}
+
+
+def test_all_dtypes_of_the_real_reader_are_known() -> None:
+    assert {name: bits for bits, names in GOLDEN_BITS.items() for name in names.split()} == DTYPE_BITS
+
+
 @pytest.mark.parametrize(("dtype", "bits"), sorted(DTYPE_BITS.items()))
 def test_each_dtype_is_held_to_its_bits(dtype: str, bits: int) -> None:
-    """Bits as measured with the reader of safetensors 0.8.0: eight elements take as many bytes."""
+    """Eight elements take as many bytes as one has bits."""
     assert facts(file_of({"t": tensor(dtype, [2, 4], 0, bits)}, bytes(bits)))["safetensors.parameters"] == 8
     with pytest.raises(InspectError, match=f"8 elements of {dtype} need {8 * bits} bits"):
         facts(file_of({"t": tensor(dtype, [2, 4], 0, bits + 1)}, bytes(bits + 1)))
