@@ -28,7 +28,7 @@ from provstore.files.git_state import (
 from provstore.files.git_urls import public_url
 from provstore.files.git_view import GitView, is_hex_id, open_view
 from provstore.files.inspect_lfs import MAX_POINTER_BYTES, LfsPointer, lfs_pointer
-from provstore.paths import join, show
+from provstore.paths import check_path, join, show
 
 __all__ = [
     "Conversion",
@@ -62,6 +62,7 @@ def inspect_git(root: str | bytes, seconds: float = TIME_LIMIT_SECONDS) -> GitSt
     Raises:
         InspectError: not the top of a work tree, or a repository that git cannot read: broken HEAD, missing
             commit or tree, unknown format, submodules nested too deep.
+        UnsafePathError: the index holds a path that leads out of the work tree.
         InputOutputError: a file cannot be read, or git did not finish in time.
         MissingExtraError: git is not installed.
     """
@@ -174,6 +175,8 @@ def _index(view: GitView) -> tuple[tuple[TrackedFile, ...], tuple[bytes, ...], t
     skip_worktree: list[bytes] = []
     for line in view.place.need("ls-files", "--stage", "-v", "-z").lines():
         head, _, path = line.partition(b"\t")
+        # Git checks the paths that it adds, not those that it finds in an index.
+        check_path(path, f"index of {show(view.root)}")
         tag, mode, id, stage = head.split(b" ")
         # git-ls-files: a lower-case tag is "assume unchanged", S or s "skip work tree".
         if tag.islower():

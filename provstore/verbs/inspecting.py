@@ -72,7 +72,7 @@ class Inspection:
             problems = self._model_problems(path, ingested.tree)
             found = self._facts("safetensors", ingested.tree, lambda tree: self._safetensors(path, tree))
         elif kind == "python-env":
-            found = self._facts("python", ingested.tree, lambda tree: inspect_python_env(path))
+            found = self._facts("python", ingested.tree, lambda tree: inspect_python_env(path), path)
             found += self._facts("elf", ingested.tree, lambda tree: self._elf(path, tree, needed=False))
         return Inspected(found, problems)
 
@@ -82,10 +82,13 @@ class Inspection:
         return (self._put("declared", source, facts),) if facts else ()
 
     def _facts(
-        self, extractor: str, source: RawId, extract: Callable[[RawId], Iterable[Fact]]
+        self, extractor: str, source: RawId, extract: Callable[[RawId], Iterable[Fact]], place: bytes = b""
     ) -> tuple[str, ...]:
-        """Return the id of the facts record of one extractor, made only if there is none for this content."""
-        key = blake3(f"facts {extractor} {VERSIONS[extractor]} ".encode() + source).digest(16)
+        """Return the id of the facts record of one extractor, made only if there is none for this content.
+
+        ``place`` is where it lies, for an extractor whose facts depend on that as well.
+        """
+        key = blake3(f"facts {extractor} {VERSIONS[extractor]} ".encode() + source + place).digest(16)
         id = self._cached(key)
         if id is not None and (not id or self._stage.has_record(id)):
             return (id.hex(),) if id else ()
