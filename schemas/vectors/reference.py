@@ -1,7 +1,7 @@
 """The formats written down a second time, in plain Python, for the vectors; nothing here imports provstore.
 
-It is deliberately naive: JSON by the standard library, trees by recursion, no bounds. ``make.py`` computes every
-expected value with it, and ``tests/test_vectors.py`` holds the library to those values.
+It is deliberately naive: JSON by the standard library, trees by recursion, no bounds. ``make.py`` computes
+every expected value with it, and ``tests/test_vectors.py`` holds the library to those values.
 """
 
 import hashlib
@@ -91,10 +91,7 @@ def tree(members: Members, records: list[Json]) -> str:
     """Return the id of a directory; its records are appended to ``records``, the root last."""
     names = sorted(members)
     entries = [entry_of(name, members[name], records) for name in names]
-    if len(entries) <= 64:
-        groups = [list(range(len(entries)))]
-    else:
-        groups = cut(entries, names, 0)
+    groups = [list(range(len(entries)))] if len(entries) <= 64 else cut(entries, names, 0)
     parts = []
     for group in groups:
         made = sealed({"format": "provstore/tree/v1", "entries": [entries[i] for i in group]})

@@ -218,7 +218,7 @@ def test_small_repository_that_describes_billions_of_files(
     id = git(folder, "commit-tree", "-m", "1", bomb(folder, 9)).decode().strip()
     git(folder, "update-ref", "HEAD", id)
     monkeypatch.setattr(git_program, "MEMORY_LIMIT_BYTES", 64 << 20)
-    with pytest.raises(InspectError, match="git status failed.*(?i:out of memory)"):
+    with pytest.raises(InspectError, match=r"git status failed.*(?i:out of memory)"):
         inspect_git(str(folder))
 
 
