@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -178,6 +179,22 @@ def snapshot(root: str | bytes | os.PathLike[str]) -> dict[bytes, tuple[str, byt
                     kind = "executable" if os.stat(path).st_mode & 0o100 else "file"
                     found[relative] = (kind, file.read())
     return found
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Fail instead of waiting for ever."""
+
+    def stop(*_: object) -> None:
+        raise AssertionError(f"hangs: not done after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager

@@ -5,8 +5,10 @@ that one call serves many; large ones stream through one buffer. A file's signat
 what the walk saw, or what a fresh look just before the reading saw.
 """
 
+import errno
 import hashlib
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -265,11 +267,14 @@ def hash_file(path: str | bytes | os.PathLike[str]) -> Digests:
     """Return both digests of one file, streamed; for verifying files outside a store.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: it cannot be read, or is no regular file (a FIFO would keep us waiting for ever).
     """
     twin = TwinHasher()
     buffer = memoryview(bytearray(_CHUNK_BYTES + 4096))[2048 : 2048 + _CHUNK_BYTES]
-    with open(path, "rb", buffering=0) as file:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with open(descriptor, "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", os.fsdecode(path))
         while count := file.readinto(buffer):
             twin.update(buffer[:count])
     return twin.digests()

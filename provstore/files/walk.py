@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from provstore.errors import SourceUnreadableError, SpecialFileError
+from provstore.errors import SourceUnreadableError, SpecialFileError, UsageError
 from provstore.paths import join, show
 from provstore.store.protocol import StatSignature
 
@@ -86,6 +86,39 @@ class Found(NamedTuple):
     listings: list[Listing]
     excluded: list[tuple[bytes, str]]
     unreadable: list[tuple[bytes, str]]
+
+
+def refuse_inside(path: bytes, skip: frozenset[tuple[int, int]]) -> None:
+    """Check that a path does not lie in a directory that must not be entered, or is one.
+
+    Args:
+        path: absolute; links in it are followed.
+        skip: device and inode of such directories.
+
+    Raises:
+        UsageError: it does; nothing was opened.
+    """
+    place = os.path.realpath(path)
+    while skip:
+        try:
+            status = os.stat(place)
+        except OSError:
+            status = None
+        if status is not None and (status.st_dev, status.st_ino) in skip:
+            raise UsageError(f"{show(path)} lies in the store {show(place)}, whose files are never evidence")
+        if place == os.path.dirname(place):
+            return
+        place = os.path.dirname(place)
+
+
+def type_name(mode: int) -> str:
+    """Return what people call a file that is neither regular, link nor directory.
+
+    Example:
+        >>> type_name(0o010644)
+        'FIFO'
+    """
+    return _TYPES.get(stat.S_IFMT(mode), "special file")
 
 
 def pack_row(status: os.stat_result) -> bytes:
@@ -214,6 +247,8 @@ class _Walk:
         while todo:
             path, above = todo.pop()
             listing, below = self._list(path)
+            if listing is None:
+                continue
             self.found.listings.append(listing)
             for name, identity in reversed(below):
                 child = join(path, name)
@@ -223,9 +258,12 @@ class _Walk:
                     todo.append((child, (*above, identity) if self.follow else ()))
         if self.special:
             raise SpecialFileError(sorted(self.special))
+        self.found.excluded.sort()
+        self.found.unreadable.sort()
         return self.found
 
-    def _list(self, path: bytes) -> tuple[Listing, list[tuple[bytes, tuple[int, int]]]]:
+    def _list(self, path: bytes) -> tuple[Listing | None, list[tuple[bytes, tuple[int, int]]]]:
+        """Return a directory and what to enter below it; None for one that cannot be listed whole."""
         rows: list[tuple[bytes, bytes]] = []
         below = []
         try:
@@ -242,6 +280,7 @@ class _Walk:
                     below.append((name, directory))
         except OSError as error:
             self.found.unreadable.append((path, error.strerror or str(error)))
+            return None, []
         rows.sort()
         below.sort()
         return Listing(path, [name for name, _ in rows], b"".join(row for _, row in rows)), below
@@ -266,6 +305,7 @@ class _Walk:
             status = entry.stat(follow_symlinks=False)
             if self.follow and stat.S_ISLNK(status.st_mode):
                 status = entry.stat(follow_symlinks=True)
+                refuse_inside(os.path.join(self.root.path, path, entry.name), self.skip)
         except OSError as error:
             self.found.unreadable.append((join(path, entry.name), error.strerror or str(error)))
             return ROW.pack(0, 0, 0, 0, 0, UNREADABLE), None
@@ -278,7 +318,7 @@ class _Walk:
                 self.found.excluded.append((join(path, entry.name), "the store itself"))
                 return None, None
             return pack_row(status), identity
-        self.special.append((show(join(path, entry.name)), _TYPES.get(kind, "special file")))
+        self.special.append((show(join(path, entry.name)), type_name(status.st_mode)))
         return None, None
 
 

@@ -80,10 +80,7 @@ class Env:
         try:
             if writable:
                 self.stale_readers += env.reader_check()
-            databases: Databases = {}
-            for name in DATABASES:
-                with contextlib.suppress(lmdb.NotFoundError):
-                    databases[name] = env.open_db(name.encode(), create=False)
+            databases = _open_databases(env, writable)
         except lmdb.Error as error:
             env.close()
             raise self.translated(error) from error
@@ -292,6 +289,26 @@ class Env:
         self._stale = True
         self._torn = self._torn or not quiet
         self.gate = Gate()  # a thread that no longer exists may have held a lock of the old one
+
+
+def _open_databases(env: lmdb.Environment, writable: bool) -> Databases:
+    """Open the databases that exist.
+
+    The binding forgets handles that were opened in a read transaction of the caller. In a writable
+    environment one write transaction opens them all: it changes nothing, so it writes nothing, but it waits
+    for a commit that another process is just doing.
+    """
+    databases: Databases = {}
+    if writable:
+        with env.begin(write=True) as txn:
+            for name in DATABASES:
+                with contextlib.suppress(lmdb.NotFoundError):
+                    databases[name] = env.open_db(name.encode(), txn=txn, create=False)
+        return databases
+    for name in DATABASES:
+        with contextlib.suppress(lmdb.NotFoundError):
+            databases[name] = env.open_db(name.encode(), create=False)
+    return databases
 
 
 def _rounded(size: int) -> int:

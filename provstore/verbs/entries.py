@@ -6,7 +6,8 @@ from typing import Final, NamedTuple, cast
 from provstore import merkle
 from provstore.errors import InputOutputError, NotFoundError, SpecError, UsageError
 from provstore.files.checksums import ChecksumLine, parse_checksums
-from provstore.files.ingest import Ingested, Options, ingest, ingest_file
+from provstore.files.ingest import Ingested, Options, ingest
+from provstore.files.ingest_file import ingest_file
 from provstore.files.progress import Meter
 from provstore.files.standins import is_partial_name
 from provstore.ids import RawId, digests
@@ -130,7 +131,12 @@ def seal_entry(work: Work, source: Source, *, exclude: tuple[str, ...]) -> Entry
         follow_symlinks=follow, git=source.kind == "source-tree", keep=keep
     )
     options = work.options._replace(exclude=excludes, keep=keep, settings=settings)
-    is_directory = os.path.isdir(source.path) and (follow or not os.path.islink(source.path))
+    if os.path.islink(source.path) and not follow:
+        raise UsageError(
+            f"{source.place or show(source.path)} names a symlink, {show(source.path)}; name what it points to, "
+            "or have links followed"
+        )
+    is_directory = os.path.isdir(source.path)
     run = ingest if is_directory else ingest_file
     ingested = run(work.stage, work.store, work.known, source.path, options, work.meter)
     work.take(source.role, ingested)

@@ -6,9 +6,9 @@ from typing import BinaryIO, Final, NamedTuple
 
 from blake3 import blake3
 
-from provstore import merkle, records
+from provstore import gitids, merkle, records
 from provstore.errors import InspectError, SourceChangedError
-from provstore.files.git_state import filtered, git_facts
+from provstore.files.git_state import GitState, filtered, git_facts, tracked
 from provstore.files.ingest import Ingested
 from provstore.files.inspect_bundle import bundle_problems
 from provstore.files.inspect_elf import inspect_elf, is_elf
@@ -195,9 +195,27 @@ class Inspection:
                 notes.append(f"{show(place)}: work tree differs from blob by {_FILTERS[why]}")
             elif not any(change.path == place for change in state.dirty):
                 notes.append(f"{show(place)}: differs from its blob, though Git's stat data says it does not")
-        facts = git_facts(state)
+        facts = self._sealed_tree(state, ingested) + git_facts(state)
         made = self._put("git", ingested.tree.hex() if ingested.tree else "", facts) if facts else ""
         return Inspected((made,) if made else (), (), state.commit, tuple(notes))
+
+    def _sealed_tree(self, state: GitState, ingested: Ingested) -> tuple[Fact, ...]:
+        """Return the Git tree id of the tracked paths as they were sealed, computed without Git."""
+        if ingested.tree is None or state.object_format != "sha1":
+            return ()
+        index = tracked(state)
+        files: dict[bytes, tuple[gitids.Mode, bytes]] = {
+            path: ("160000", bytes.fromhex(id)) for path, (mode, id) in index.items() if mode == "160000"
+        }
+        for path, entry in merkle.walk(self._known.fetch, ingested.tree):
+            if path not in index or entry.kind == "directory":
+                continue
+            if entry.kind == "symlink":
+                files[path] = ("120000", gitids.blob_id(entry.raw_target()))
+            elif path in ingested.git_ids:
+                mode: gitids.Mode = "100755" if entry.kind == "executable" else "100644"
+                files[path] = (mode, ingested.git_ids[path])
+        return (Fact(key="git.sealed_tree", value=gitids.root_tree_id(files).hex()),)
 
     def _payloads(self, tree: RawId | None) -> dict[bytes, bytes]:
         if tree is None:
