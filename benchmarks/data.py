@@ -1,7 +1,8 @@
 """The bytes that are measured: a model, a tree of sources, logs. Made once, kept, the same on every machine.
 
-The tree is of real sources: wheels of big packages, fetched by name with pip and unpacked, never installed or run.
-Where the index cannot be reached a seeded tree of the same sizes takes its place, and the results say so.
+The tree is of real sources: wheels of big packages, fetched by name with pip and unpacked, never installed
+or run. Where the index cannot be reached a seeded tree of the same sizes takes its place, and the results
+say so.
 """
 
 import itertools
@@ -109,7 +110,7 @@ def _safetensors_header(size: int) -> bytes:
     """Return length and header of a file of ``size`` bytes that holds one tensor of bytes."""
     room = 128
     data = size - 8 - room
-    text = '{"weight":{"dtype":"U8","shape":[%d],"data_offsets":[0,%d]}}' % (data, data)
+    text = f'{{"weight":{{"dtype":"U8","shape":[{data}],"data_offsets":[0,{data}]}}}}'
     return room.to_bytes(8, "little") + text.ljust(room).encode()
 
 
@@ -152,7 +153,17 @@ def _fetch(downloads: Path) -> list[Path]:
     options = ("--quiet", "--no-deps", "--only-binary=:all:", "--platform=any", "--python-version=3.11")
     patience = ("--retries=1", "--timeout=30", "--disable-pip-version-check")
     subprocess.run(
-        [sys.executable, "-m", "pip", "download", *options, *patience, "--dest", os.fspath(downloads), *PACKAGES],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            *options,
+            *patience,
+            "--dest",
+            os.fspath(downloads),
+            *PACKAGES,
+        ],
         check=True,
         timeout=FETCH_TIMEOUT_S,
         stdout=subprocess.DEVNULL,
@@ -215,7 +226,7 @@ def _text(chance: random.Random, words: list[str], weights: list[float]) -> byte
 
 
 def logs(place: Path, scale: float) -> Tree:
-    """Return two logs with random figures, together 300 MiB at scale 1: benchmark JSON lines and server lines."""
+    """Return logs with random figures, 300 MiB at scale 1: lines of a benchmark and of a server."""
     if not place.is_dir():
         part = _partial(place)
         for name, line in (("bench.jsonl", _json_line), ("server.log", _server_line)):
@@ -239,10 +250,11 @@ def _json_line(number: int, chance: Chance) -> str:
 
 def _server_line(number: int, chance: Chance) -> str:
     clock = f"{number // 36000 % 24:02d}:{number // 600 % 60:02d}:{number // 10 % 60:02d}.{number % 10}"
-    used = chance() * 100
+    place = f"engine.py:{200 + int(chance() * 9)}"
     return (
-        f"INFO {clock} engine.py:{200 + int(chance() * 9)}] throughput: prompt {chance() * 4000:.1f} tokens/s, "
-        f"generation {chance() * 130:.1f} tokens/s, running {int(chance() * 8)}, cache usage {used:.1f}%\n"
+        f"INFO {clock} {place}] throughput: prompt {chance() * 4000:.1f} tokens/s, "
+        f"generation {chance() * 130:.1f} tokens/s, running {int(chance() * 8)}, "
+        f"cache usage {chance() * 100:.1f}%\n"
     )
 
 

@@ -1,7 +1,8 @@
 """Timing of whole processes in alternation, their memory, and the few statistics made of it.
 
-Seconds of one machine say little, so every figure that is judged is a ratio of two cases of the same round. A case
-begins with ``sync``, outside of its time: what another case has written is not charged to one that waits for the disk.
+Seconds of one machine say little, so most figures that are judged are ratios of two cases of the same round.
+A case begins with ``sync``, outside of its time: what another case has written is not charged to one that
+waits for the disk.
 """
 
 import os
@@ -10,11 +11,15 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
 SAMPLING_S = 0.004
 """Pause between two looks at the memory of a process tree."""
+
+SHORT_S = 0.3
+"""Runs under this say nothing of what other programs did meanwhile."""
 
 
 class Sample(NamedTuple):
@@ -90,7 +95,9 @@ class Timings:
 
     def foreign_cores(self) -> float | None:
         """Return the median of what other programs used of the machine, or None where it is unknown."""
-        known = [s.foreign_cores for case in self.samples.values() for s in case if s.foreign_cores is not None]
+        known = [
+            s.foreign_cores for case in self.samples.values() for s in case if s.foreign_cores is not None
+        ]
         return statistics.median(known) if known else None
 
 
@@ -127,10 +134,7 @@ def timed(command: Command) -> Sample:
         process.returncode = os.waitstatus_to_exitcode(status)
         after = _busy_seconds()
         _check(command, process.returncode, err)
-    if busy is None or after is None:
-        return Sample(seconds)
-    own = usage.ru_utime + usage.ru_stime
-    return Sample(seconds, max(0.0, (after - busy - own) / seconds))
+    return Sample(seconds, _foreign(busy, after, usage.ru_utime + usage.ru_stime, seconds))
 
 
 def call(work: Callable[[], object], times: int = 1) -> Sample:
@@ -141,18 +145,15 @@ def call(work: Callable[[], object], times: int = 1) -> Sample:
         work()
     seconds = time.perf_counter() - begun
     own, after = time.process_time() - own, _busy_seconds()
-    # The kernel counts in ticks of 10 ms, so short calls cannot say who else was there.
-    if busy is None or after is None or seconds < 0.5:
-        return Sample(seconds / times)
-    return Sample(seconds / times, max(0.0, (after - busy - own) / seconds))
+    return Sample(seconds / times, _foreign(busy, after, own, seconds))
 
 
 def peak_memory(command: Command) -> int:
     """Run a process and return the peak of the memory of its whole tree, in bytes.
 
-    Taken as the proportional set size, summed over the process and all below it, looked at every few
-    milliseconds: what several share counts once. ``ru_maxrss`` would not do: it is the largest single
-    process, and at least what the measuring program had at the fork.
+    What each process has for itself is summed over the process and all below it, every few milliseconds;
+    what they share with others counts once. ``ru_maxrss`` would not do: it is the largest single process, and
+    at least what the measuring program had at the fork.
 
     Raises:
         CommandFailedError: as :func:`timed`.
@@ -161,27 +162,17 @@ def peak_memory(command: Command) -> int:
         process = _start(command, out, err)
         peak = 0
         while process.poll() is None:
-            peak = max(peak, sum(map(_memory_of, _tree(process.pid))))
+            parts = [_memory_of(pid) for pid in _tree(process.pid)]
+            peak = max(peak, sum(own for own, _ in parts) + max(shared for _, shared in parts))
             time.sleep(SAMPLING_S)
         _check(command, process.returncode, err)
     return peak
 
 
-class _Streams:
-    def __init__(self, command: Command) -> None:
-        self._out: IO[bytes] = open(command.output or os.devnull, "wb")
-        self._err: IO[bytes] = tempfile.TemporaryFile()
-
-    def __enter__(self) -> tuple[IO[bytes], IO[bytes]]:
-        return self._out, self._err
-
-    def __exit__(self, *_: object) -> None:
-        self._out.close()
-        self._err.close()
-
-
-def _streams(command: Command) -> _Streams:
-    return _Streams(command)
+@contextmanager
+def _streams(command: Command) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    with open(command.output or os.devnull, "wb") as out, tempfile.TemporaryFile() as err:
+        yield out, err
 
 
 def _start(command: Command, out: IO[bytes], err: IO[bytes]) -> "subprocess.Popen[bytes]":
@@ -200,6 +191,13 @@ def _check(command: Command, code: int, err: IO[bytes]) -> None:
         err.seek(0)
         words = err.read()[-2000:].decode("utf-8", "replace").strip()
         raise CommandFailedError(f"{' '.join(command.argv)[:300]} ended with {code}: {words}")
+
+
+def _foreign(busy: float | None, after: float | None, own: float, seconds: float) -> float | None:
+    """Return the cores that others used; unknown in a short time, since the kernel counts ticks of 10 ms."""
+    if busy is None or after is None or seconds < SHORT_S:
+        return None
+    return max(0.0, (after - busy - own) / seconds)
 
 
 def _busy_seconds() -> float | None:
@@ -226,14 +224,16 @@ def _tree(pid: int) -> Iterator[int]:
             continue
 
 
-def _memory_of(pid: int) -> int:
-    """Return the memory of one process in bytes; 0 when it is gone."""
-    for name, key in (("smaps_rollup", "Pss:"), ("status", "VmRSS:")):
-        try:
-            with open(f"/proc/{pid}/{name}", encoding="utf-8", errors="replace") as file:
-                for line in file:
-                    if line.startswith(key):
-                        return int(line.split()[1]) * 1024
-        except OSError:
-            continue
-    return 0
+def _memory_of(pid: int) -> tuple[int, int]:
+    """Return the bytes that one process has in memory: for itself, and shared; 0 when it is gone."""
+    fields: dict[str, int] = {}
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii", errors="replace") as file:
+            for line in file:
+                name, _, value = line.partition(":")
+                if value.endswith("kB\n"):
+                    fields[name] = int(value.split()[0]) * 1024
+    except OSError:
+        return 0, 0
+    own = fields.get("Private_Clean", 0) + fields.get("Private_Dirty", 0)
+    return own, fields.get("Rss", 0) - own

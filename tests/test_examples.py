@@ -1,9 +1,12 @@
 """The examples do what they say, with public names alone and without a network."""
 
 import ast
+import json
 import os
 import subprocess
 import sys
+import tomllib
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -79,3 +82,56 @@ def test_an_example_is_short_and_uses_public_names_only(name: str) -> None:
             assert not any(alias.name.startswith("provstore.") for alias in node.names)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             assert node.value.id != "provstore" or node.attr in provstore.__all__
+
+
+def run_demo(place: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-W", "error", FOLDER / "demo.py", place],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_demo_shows_a_seal_a_tamper_and_a_difference_in_under_60_lines(tmp_path: Path) -> None:
+    run = run_demo(tmp_path / "out")
+    assert run.returncode == 0, run.stderr
+    assert len(run.stdout.splitlines()) < 60
+    for text in (
+        "sealed small-run-1",
+        "sealed this-environment",
+        "PASS  packet",
+        "FAIL  damaged  evidence/run bench.json",
+        "notes.txt: extra",
+        "status.txt: missing",
+        "env.ENGINE_THREADS  4 => 8",
+        "whole: oracle/tokens, weights/target",
+    ):
+        assert text in run.stdout
+
+
+def test_the_demo_removes_nothing_of_others(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    run = run_demo(tmp_path)
+    assert run.returncode == 1
+    assert "holds something else" in run.stderr
+    assert mine.read_text() == "mine"
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_small_run_says_nothing_untrue(number: int) -> None:
+    """The claimed rate is that of the raw log, and its tokens are those of the oracle."""
+    folder = FOLDER / "small-run" / f"run-{number}"
+    bench = json.loads((folder / "evidence" / "bench.json").read_bytes(), parse_float=Decimal)
+    record = json.loads((folder / "record.json").read_bytes())
+    oracle = json.loads((folder / "tokens-oracle.json").read_bytes())
+    offsets = [prompt["token_offsets_s"] for prompt in bench["prompts"]]
+    window = sum((times[-1] - times[0] for times in offsets), Decimal(0))
+    intervals = sum(len(times) - 1 for times in offsets)
+    rate = str((intervals / window).quantize(Decimal("0.0001")))
+    assert record["decode"]["window_s"] == str(window)
+    assert record["decode"]["intervals"] == intervals
+    assert record["decode"]["tokens_per_second"] == rate
+    assert tomllib.loads((folder / "packet.toml").read_text())["claim"][0]["value"] == rate
+    assert {prompt["id"]: prompt["token_ids"] for prompt in bench["prompts"]} == oracle["tokens"]

@@ -126,7 +126,7 @@ def test_records(case: Case) -> None:
     assert record_id(case["kind"], data).hex() == case["id"]
     assert canon.parse(data) == case["record"]
     if case["kind"].startswith("tree"):
-        assert merkle.parse_node(data) == record
+        assert merkle.open_node(data).node == record
 
 
 def test_no_two_kinds_share_ids() -> None:
@@ -306,7 +306,7 @@ def code_of(action: Callable[[], object]) -> str:
 
 @pytest.mark.parametrize("case", cases("bad/records.json"))
 def test_bad_records(case: Case) -> None:
-    assert code_of(lambda: merkle.parse_node(input_of(case))) == case["code"]
+    assert code_of(lambda: merkle.open_node(input_of(case))) == case["code"]
 
 
 @pytest.mark.parametrize("case", cases("bad/packets.json"))
@@ -388,3 +388,13 @@ def test_good_paths(case: Case) -> None:
     assert check_path(path) == path
     assert show(path) == case["shown"]
     assert unshow(case["shown"]) == path
+
+
+def test_the_example_in_the_prose_is_that_of_the_vectors() -> None:
+    prose = (FOLDER.parent / "README.md").read_text()
+    case = next(c for c in document("splits.json")["cases"] if (c["rule"], c["count"]) == ("plain", 100))
+    for name in case["leaf_last"]:
+        head = object_id(name.encode())[:8]
+        bits = f"{int.from_bytes(head, 'little') & 0xFFF:012b}"
+        assert f"| `{name}` | `{head.hex()}` | `{bits[:4]} {bits[4:8]} {bits[8:]}` |" in prose
+    assert f"`{case['tree'][:8]}…{case['tree'][-9:]}`" in prose

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from provstore import merkle, records
+from provstore.errors import ProvError
 from provstore.ids import RawId, digests, record_id, to_raw
 from provstore.records.packet import Entry, Packet
 from provstore.records.tree import TreeEntry
@@ -38,7 +39,7 @@ def open_store_of(kind: str, place: Path) -> MemoryStore | LmdbStore:
 
 
 def plant(root: Path, files: Mapping[str | bytes, str | bytes | None]) -> Path:
-    """Make files below a directory; ``->`` before a text makes a link, ``+x`` an executable, None a directory."""
+    """Make files below a directory: ``->x`` is a link to x, ``+xtext`` an executable, None a directory."""
     for name, content in files.items():
         path = Path(os.fsdecode(os.path.join(os.fsencode(root), os.fsencode(name))))
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -218,7 +219,7 @@ def as_nobody(work: Callable[[], T]) -> T:
                 os.setuid(NOBODY)
             try:
                 answer: tuple[bool, Any] = (True, work())
-            except Exception as error:
+            except (ProvError, OSError, AssertionError, KeyError, ValueError, TypeError) as error:
                 answer = (False, f"{type(error).__name__}: {error}")
             with os.fdopen(into, "wb") as sink:
                 pickle.dump(answer, sink)

@@ -43,6 +43,10 @@ _DAMAGE: Final = (
 )
 
 
+_NO_ROOM_BYTES: Final = 1 << 20
+"""A write that failed with less room than this on the disk failed for lack of room."""
+
+
 class _Handle(NamedTuple):
     env: lmdb.Environment
     databases: Databases
@@ -274,7 +278,7 @@ class Env:
         code = getattr(error, "code", 0)
         if isinstance(error, lmdb.MapFullError):
             return StoreFullError(self._shown, "the index has reached its largest map size")
-        if isinstance(error, lmdb.DiskError) or code in NO_ROOM:
+        if isinstance(error, lmdb.DiskError) or code in NO_ROOM or self._is_full(code):
             return StoreFullError(self._shown, str(error))
         if isinstance(error, lmdb.ReadersFullError):
             return StoreBusyError(self._shown, "as many readers as its lock file has room for")
@@ -283,6 +287,13 @@ class Env:
         if code > 0:
             return refused(OSError(code, os.strerror(code)), self._shown)
         return InputOutputError(self._shown, errno.EIO, str(error))
+
+    def _is_full(self, code: int) -> bool:
+        """Say whether an I/O error is a full disk: LMDB calls a write that was cut short an I/O error."""
+        with contextlib.suppress(OSError):
+            room = os.statvfs(self.directory)
+            return code == errno.EIO and room.f_bavail * room.f_frsize < _NO_ROOM_BYTES
+        return False
 
     def forked(self, quiet: bool) -> None:
         """Note, in a forked child, that the handle belongs to the parent."""

@@ -13,6 +13,7 @@ from provstore.files.ingest import Ingested
 from provstore.files.inspect_bundle import bundle_problems
 from provstore.files.inspect_elf import inspect_elf, is_elf
 from provstore.files.inspect_git import conversions, inspect_git
+from provstore.files.inspect_hub import blob_problem
 from provstore.files.inspect_python import inspect_python_env
 from provstore.files.inspect_safetensors import index_shards, inspect_safetensors
 from provstore.files.inspect_text import text_facts
@@ -172,9 +173,14 @@ class Inspection:
             return list(inspect_safetensors(file, show(path), entry.size_bytes or 0))
 
     def _model_problems(self, base: bytes, tree: RawId) -> tuple[str, ...]:
-        """Name shards that an index lists and nobody has."""
-        problems = []
-        names = {path for path, _ in self._files(tree)}
+        """Name shards that an index lists and nobody has, and blobs that are not what they are called."""
+        files = dict(self._files(tree))
+        names = files.keys()
+        blobs = [
+            blob_problem(base, path, entry.sha256 or "", entry.size_bytes or 0)
+            for path, entry in files.items()
+        ]
+        problems = [problem for problem in blobs if problem is not None]
         for path in sorted(names):
             if path.endswith(b".safetensors.index.json"):
                 with Root(base) as root, _opened(root, path) as file:
