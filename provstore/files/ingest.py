@@ -94,6 +94,8 @@ class Ingest:
         self.size_bytes = 0
         self.bytes_read = 0
         self.done: dict[bytes, Hashed] = {}
+        self.promised: dict[bytes, bytes] = {}
+        self.left: list[tuple[bytes, bytes]] = []
         self.lock = threading.Lock()
 
     # Directories
@@ -215,7 +217,7 @@ class Ingest:
         done = self.done.get(path)
         if row.mode == UNREADABLE or done is None or not done.blake3:
             return TreeEntry(kind="file", name=text, name_hex=text_hex, state="unreadable")
-        return file_entry(done, row.mode, text, text_hex)
+        return file_entry(done, text, text_hex)
 
     def _symlink(self, root: Root, path: bytes, text: str | None, text_hex: str | None) -> TreeEntry:
         try:
@@ -240,17 +242,34 @@ class Ingest:
                 self._note(root, path, row, done)
             for data, group in packed.frames:
                 self.stage.add_frame(data, [packed.results[i].digests() for i in group])
+        self._check_promises()
         self._read_large(root, large)
 
     def _wanted(self, jobs: Sequence[Job], results: Sequence[Hashed]) -> list[int]:
-        """Pick each content that is neither in the store nor in the stage, nor earlier in the batch."""
+        """Pick each content that is neither held nor in another batch that is on its way, once a batch."""
         picked: list[int] = []
+        if not self.options.keep:
+            return picked
+        batch = jobs[0][0]
         seen: set[bytes] = set()
         for index, done in enumerate(results):
-            if done.blake3 and done.blake3 not in seen and not self.stage.has_object(done.blake3):
-                seen.add(done.blake3)
-                picked.append(index)
-        return picked if self.options.keep else []
+            id = done.blake3
+            if not id or id in seen or self.stage.has_object(id):
+                continue
+            if self.promised.setdefault(id, batch) != batch:
+                self.left.append((jobs[index][0], id))
+                continue
+            seen.add(id)
+            picked.append(index)
+        return picked
+
+    def _check_promises(self) -> None:
+        """Refuse what was left to a batch whose worker died and whose files were other ones afterwards."""
+        for path, id in self.left:
+            if self.done[path].blake3 == id and not self.stage.has_object(id):
+                self.result.changed.append((path, ("content of a copy",)))
+        self.promised.clear()
+        self.left.clear()
 
     def _note(self, root: Root, path: bytes, row: bytes, done: Hashed) -> None:
         """Take over the result of one file."""
@@ -349,11 +368,11 @@ def _batches(jobs: Sequence[Job]) -> Iterator[list[Job]]:
 _STATES: Final[dict[int, MemberState]] = {hashing.LFS_POINTER: "pointer", hashing.PREFIX: "prefix"}
 
 
-def file_entry(done: Hashed, mode: int, name: str | None, name_hex: str | None) -> TreeEntry:
-    """Return the tree entry of a file that was read."""
+def file_entry(done: Hashed, name: str | None, name_hex: str | None) -> TreeEntry:
+    """Return the tree entry of a file that was read, with the mode it had then."""
     state = next((text for flag, text in _STATES.items() if done.flags & flag), None)
     return TreeEntry(
-        kind="executable" if mode & stat.S_IXUSR else "file",
+        kind="executable" if ROW.unpack(done.row)[5] & stat.S_IXUSR else "file",
         name=name,
         name_hex=name_hex,
         blake3=done.blake3.hex(),

@@ -25,6 +25,7 @@ from provstore.reports.verified import (
     GcReport,
     Metric,
     Missing,
+    Repaired,
     VerifyReport,
     worst,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "PackReport",
     "ProveReport",
     "RefStep",
+    "Repaired",
     "Report",
     "RestoreReport",
     "SealReport",
