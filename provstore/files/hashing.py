@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from blake3 import blake3
 
-from provstore.files.walk import ROW, Root, Row, pack_row
+from provstore.files.root import ROW, Root, Row, pack_row
 from provstore.gitids import BlobHasher
 from provstore.ids import Buffer, Digests, TwinHasher
 from provstore.store import frame

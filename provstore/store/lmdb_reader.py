@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from provstore.errors import IntegrityError, NotFoundError, NotHeldError
@@ -194,6 +194,10 @@ class LmdbReader:
     def cached(self, key: bytes) -> bytes | None:
         """Return a value of the stat cache, or None."""
         return self._env.get("stat_cache", key)
+
+    def cached_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return values of the stat cache in the order of their keys, as seen in one reading."""
+        return self._env.read(lambda txn: [txn.get("stat_cache", key) for key in keys])
 
     def stats(self) -> StoreStats:
         """Return sizes; walks what has to be counted."""

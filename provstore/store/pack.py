@@ -1,7 +1,7 @@
 """Reading a pack file in place: positions are checked against the file before they are followed."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Self
 
 from blake3 import blake3
@@ -225,6 +225,10 @@ class PackStore:
     def cached(self, key: bytes) -> bytes | None:
         """Return None: a pack has no stat cache."""
         return None
+
+    def cached_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return values of the stat cache in the order of their keys."""
+        return [self.cached(key) for key in keys]
 
     def directory_ids(self) -> frozenset[tuple[int, int]]:
         """Return nothing: a pack is a file that may be read like any other."""

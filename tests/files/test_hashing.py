@@ -28,7 +28,7 @@ from provstore.files.hashing import (
     hash_large,
     read_batch,
 )
-from provstore.files.walk import ROW, Root, pack_row
+from provstore.files.root import ROW, Root, pack_row
 from provstore.ids import Buffer
 from provstore.store import frame
 
@@ -160,7 +160,9 @@ def test_contents_are_kept_only_where_wanted(tmp_path: Path) -> None:
         (b"v", PLAIN),
     ],
 )
-def test_stand_ins_are_seen_in_the_bytes_that_are_read_anyway(tmp_path: Path, head: bytes, flags: int) -> None:
+def test_stand_ins_are_seen_in_the_bytes_that_are_read_anyway(
+    tmp_path: Path, head: bytes, flags: int
+) -> None:
     plant(tmp_path, {"f": head, "large": head + bytes(2 << 20)})
     assert small(tmp_path, job(tmp_path, "f"))[0][0].flags == flags
     assert Large(tmp_path, job(tmp_path, "large")).done.flags == flags
@@ -366,7 +368,9 @@ def test_a_large_file_that_changed_is_refused_before_its_first_byte(
 class Altering:
     """Changes a file after the first piece of it was read, a number of times."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, path: Path, alter: Callable[[Path], None], times: int):
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, path: Path, alter: Callable[[Path], None], times: int
+    ):
         self.times = times
         self._read = os.read
         self._path = path
@@ -549,7 +553,9 @@ def test_no_mixture_that_never_lay_on_the_disk_is_given_out(tmp_path: Path, size
 
 
 def test_a_growing_prefix_is_what_the_file_begins_with_for_ever(tmp_path: Path) -> None:
-    code = "import sys\nfile = open(sys.argv[1], 'ab', 0)\nn = 0\nwhile True: n += 1; file.write(b'%09d\\n' % n)"
+    code = (
+        "import sys\nfile = open(sys.argv[1], 'ab', 0)\nn = 0\nwhile True: n += 1; file.write(b'%09d\\n' % n)"
+    )
     (tmp_path / "log").touch()
     taken: list[bytes] = []
     with subprocess.Popen([sys.executable, "-c", code, tmp_path / "log"]) as writer:

@@ -14,7 +14,7 @@ from workbench import at_most, plant
 from provstore.files import pool
 from provstore.files.hashing import Hashed, Job, Settings
 from provstore.files.pool import Packed, default_workers
-from provstore.files.walk import Root, pack_row
+from provstore.files.root import Root, pack_row
 from provstore.ids import digests
 from provstore.store import frame
 
@@ -138,7 +138,12 @@ def test_what_fails_fails_alike(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     here, there = by_path(run(tmp_path, jobs, 0)), by_path(run(tmp_path, jobs, 1))
     assert here == there
-    assert [bool(here[name].reason) for name in (b"gone", b"ok", b"link", b"pipe")] == [True, False, True, True]
+    assert [bool(here[name].reason) for name in (b"gone", b"ok", b"link", b"pipe")] == [
+        True,
+        False,
+        True,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -272,7 +277,9 @@ def test_workers_are_started_only_where_they_pay() -> None:
     assert default_workers(100_000) == (cores if cores > 1 else 0)
 
 
-def test_a_worker_answers_over_its_pipes_alone(place: Path, jobs: list[Job], capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_worker_answers_over_its_pipes_alone(
+    place: Path, jobs: list[Job], capfd: pytest.CaptureFixture[str]
+) -> None:
     run(place, jobs[:600], 2)
     assert capfd.readouterr() == ("", "")
 
@@ -286,7 +293,9 @@ def test_the_first_failure_of_a_pipe_is_no_failure_of_the_seal(
         before = children()
         countdown = dice.randrange(1, 12)
 
-        def sometimes(batch: Sequence[Job], results: Sequence[Hashed], left: list[int] = [countdown]) -> list[int]:
+        def sometimes(
+            batch: Sequence[Job], results: Sequence[Hashed], left: list[int] = [countdown]
+        ) -> list[int]:
             left[0] -= 1
             if left[0] == 0:
                 for process in children():
@@ -295,5 +304,3 @@ def test_the_first_failure_of_a_pipe_is_no_failure_of_the_seal(
             return everything(batch, results)
 
         assert by_path(run(place, jobs, 2, wanted=sometimes)) == by_path(inline)
-
-

@@ -18,7 +18,9 @@ from workbench import as_nobody, at_most, open_to_all, plant
 
 from provstore.errors import SourceUnreadableError, SpecialFileError, UsageError
 from provstore.files import walk as walking
-from provstore.files.walk import UNREADABLE, Excluder, Found, Root, refuse_inside, walk
+from provstore.files.excluding import Excluder
+from provstore.files.root import UNREADABLE, Root
+from provstore.files.walk import Found, refuse_inside, walk
 from provstore.paths import join
 
 
@@ -271,7 +273,9 @@ def test_a_link_into_the_store_is_refused_when_links_are_followed(tmp_path: Path
     with opened() as heard, pytest.raises(UsageError, match="store"):
         walked(place, follow=True, skip=store)
     inside = os.fsencode(store)
-    assert [a for _, a in heard if isinstance(a[0], str | bytes) and os.fsencode(a[0]).startswith(inside)] == []
+    assert [
+        a for _, a in heard if isinstance(a[0], str | bytes) and os.fsencode(a[0]).startswith(inside)
+    ] == []
 
 
 def test_a_path_inside_a_store_is_refused_by_any_name(tmp_path: Path) -> None:
