@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 
 from blake3 import blake3
 
-from provstore import records
+from provstore import canon, records
 from provstore.errors import CanonError, MalformedError
-from provstore.ids import RawId, to_raw
+from provstore.ids import RawId, record_id, to_raw
 from provstore.paths import join, name_fields, show
 from provstore.records.tree import TreeChild, TreeEntry, TreeIndex, TreeLeaf, check_entry
 
@@ -61,15 +61,27 @@ def build(entries: Sequence[TreeEntry]) -> list[Node]:
         1
     """
     names = [check_entry(entry) for entry in entries]
+    return build_encoded(names, [canon.encode(entry, bounded=True) for entry in entries])
+
+
+def build_encoded(names: Sequence[bytes], entries: Sequence[bytes]) -> list[Node]:
+    """Return the records of one directory from the canonical bytes of its entries, the root last.
+
+    Args:
+        names: sorted, each once.
+        entries: canonical bytes of the entry of each name, as :func:`check_entry` allows them.
+
+    Raises:
+        CanonError: names out of order.
+    """
     if any(a >= b for a, b in itertools.pairwise(names)):
         raise CanonError("tree", "entries are not in the order of their names, or a name is there twice")
-    nodes: list[Node] = []
     if len(entries) <= SPLIT_ABOVE:
-        nodes.append(records.encode(TreeLeaf(entries=tuple(entries))))
-        return nodes
+        return [_leaf(entries)]
+    nodes: list[Node] = []
     parts: list[_Part] = []
     for start, end in _cuts(names, 0):
-        node = records.encode(TreeLeaf(entries=tuple(entries[start:end])))
+        node = _leaf(entries[start:end])
         nodes.append(node)
         parts.append(_Part(0, node[0], names[end - 1], end - start))
     level = 0
@@ -83,6 +95,11 @@ def build(entries: Sequence[TreeEntry]) -> list[Node]:
             above.append(_Part(level, node[0], below[-1].last, sum(part.entries for part in below)))
         parts = above
     return nodes
+
+
+def _leaf(entries: Sequence[bytes]) -> Node:
+    data = b'{"entries":[%s],"format":"provstore/tree/v1"}' % b",".join(entries)
+    return record_id("tree", data), data
 
 
 def _child(part: _Part) -> TreeChild:

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from blake3 import blake3
 
 from provstore.errors import InputOutputError
+from provstore.files.root import ROW, Root, Row, pack_row
 from provstore.files.standins import ANNEX_MAX_BYTES, annex_pointer, lfs_pointer
-from provstore.files.walk import ROW, Root, Row, pack_row
 from provstore.gitids import BlobHasher
 from provstore.ids import Buffer, Digests, TwinHasher
 from provstore.paths import show

@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Self
 
 from provstore.errors import IntegrityError, NotFoundError, NotHeldError, StoreDamagedError
@@ -206,6 +206,10 @@ class LmdbReader:
             return rows.unchecked("stat_cache", key, stored)
         except StoreDamagedError:
             return None
+
+    def cached_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return values of the stat cache in the order of their keys, as seen in one reading."""
+        return self._env.read(lambda txn: [txn.get("stat_cache", key) for key in keys])
 
     def stats(self) -> StoreStats:
         """Return sizes; walks what has to be counted."""

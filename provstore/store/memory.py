@@ -131,6 +131,10 @@ class MemoryStore:
         """Return a value of the stat cache, or None."""
         return self._content.cached.get(key)
 
+    def cached_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return values of the stat cache in the order of their keys."""
+        return [self.cached(key) for key in keys]
+
     def stats(self) -> StoreStats:
         """Return sizes."""
         with self._lock:

@@ -3,7 +3,7 @@
 import itertools
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Self
 
 from blake3 import blake3
@@ -242,6 +242,10 @@ class PackStore:
     def cached(self, key: bytes) -> bytes | None:
         """Return None: a pack has no stat cache."""
         return None
+
+    def cached_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return values of the stat cache in the order of their keys."""
+        return [self.cached(key) for key in keys]
 
     def directory_ids(self) -> frozenset[tuple[int, int]]:
         """Return nothing: a pack is a file that may be read like any other."""

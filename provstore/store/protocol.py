@@ -215,6 +215,9 @@ class Reader(Protocol):
     def cached(self, key: bytes) -> bytes | None:
         """Return a value of the stat cache, or None. Its content is the business of ``files``."""
 
+    def cached_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return values of the stat cache in the order of their keys, as seen in one reading."""
+
     def directory_ids(self) -> frozenset[tuple[int, int]]:
         """Return device and inode of the directories that a walk must not enter: the store's own."""
 

@@ -13,7 +13,8 @@ from provstore.files.hashing import hash_file, read_file
 from provstore.files.ingest import Ingested, Options, ingest
 from provstore.files.ingest_file import ingest_file
 from provstore.files.progress import Meter, Reporter
-from provstore.files.walk import Root, type_name, walk
+from provstore.files.root import Root, type_name
+from provstore.files.walk import walk
 from provstore.ids import RawId, to_raw
 from provstore.paths import check_path, join, show
 from provstore.records.packet import Entry

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from provstore import merkle, records
 from provstore.errors import MalformedError, NotFoundError
-from provstore.files.walk import Excluder
+from provstore.files.excluding import Excluder
 from provstore.ids import RawId, to_raw
 from provstore.merkle import Fetch
 from provstore.paths import show

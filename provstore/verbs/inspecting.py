@@ -17,7 +17,7 @@ from provstore.files.inspect_hub import blob_problem
 from provstore.files.inspect_python import inspect_python_env
 from provstore.files.inspect_safetensors import MAX_INDEX_BYTES, index_shards, inspect_safetensors
 from provstore.files.inspect_text import text_facts
-from provstore.files.walk import Root
+from provstore.files.root import Root
 from provstore.ids import RawId
 from provstore.paths import show
 from provstore.records.facts import Fact, Facts

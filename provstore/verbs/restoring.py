@@ -5,7 +5,7 @@ from typing import Final
 
 from provstore.errors import InputOutputError, TargetError
 from provstore.files.progress import Meter, Reporter
-from provstore.files.walk import Root
+from provstore.files.root import Root
 from provstore.ids import Buffer, RawId, to_raw
 from provstore.paths import show
 from provstore.reports import Missing, RestoreReport

@@ -20,10 +20,10 @@ from provstore.errors import (
     UsageError,
 )
 from provstore.files import hashing
+from provstore.files.excluding import Excluder
 from provstore.files.hashing import read_file
 from provstore.files.ingest import Options
 from provstore.files.progress import Meter, Reporter
-from provstore.files.walk import Excluder
 from provstore.ids import RawId
 from provstore.paths import check_role, show
 from provstore.records.observation import Observation

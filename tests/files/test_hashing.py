@@ -28,7 +28,7 @@ from provstore.files.hashing import (
     hash_large,
     read_batch,
 )
-from provstore.files.walk import ROW, Root, pack_row
+from provstore.files.root import ROW, Root, pack_row
 from provstore.ids import Buffer
 from provstore.store import frame
 

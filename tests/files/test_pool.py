@@ -14,7 +14,7 @@ from workbench import at_most, plant
 from provstore.files import pool
 from provstore.files.hashing import Hashed, Job, Settings
 from provstore.files.pool import Packed, default_workers
-from provstore.files.walk import Root, pack_row
+from provstore.files.root import Root, pack_row
 from provstore.ids import digests
 from provstore.store import frame
 

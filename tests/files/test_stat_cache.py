@@ -26,8 +26,9 @@ from workbench import (
 
 from provstore.errors import IncompleteSourceError, SourceChangedError
 from provstore.files import ingest, stat_cache
+from provstore.files.root import ROW
 from provstore.files.stat_cache import Remembered, decode, encode, key, names_digest, trusted_rows
-from provstore.files.walk import ROW, Listing
+from provstore.files.walk import Listing
 from provstore.ids import RawId, object_id, to_raw
 from provstore.reports import SealReport
 from provstore.store import objects

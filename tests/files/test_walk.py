@@ -18,7 +18,9 @@ from workbench import as_nobody, at_most, open_to_all, plant
 
 from provstore.errors import SourceUnreadableError, SpecialFileError, UsageError
 from provstore.files import walk as walking
-from provstore.files.walk import UNREADABLE, Excluder, Found, Root, refuse_inside, walk
+from provstore.files.excluding import Excluder
+from provstore.files.root import UNREADABLE, Root
+from provstore.files.walk import Found, refuse_inside, walk
 from provstore.paths import join
 
 

@@ -22,8 +22,8 @@ from provstore.files.inspect_python import inspect_python_env, parse_freeze
 from provstore.files.inspect_safetensors import index_shards, inspect_safetensors, missing_shards
 from provstore.files.inspect_text import text_facts
 from provstore.files.python_origins import contradiction, requirement_url
+from provstore.files.root import ROW
 from provstore.files.standins import annex_link, annex_pointer, is_partial_name, lfs_pointer
-from provstore.files.walk import ROW
 from provstore.ids import digests, is_prefix, parse_digest, record_id, to_raw
 from provstore.paths import show, unshow
 from provstore.records.facts import Fact, Facts
