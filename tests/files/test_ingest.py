@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from workbench import (
     STORES,
+    after_walk,
     as_nobody,
     at_most,
     listed,
@@ -28,7 +29,7 @@ from provstore.errors import (
     StoreFullError,
     UsageError,
 )
-from provstore.files import hashing, ingest, pool
+from provstore.files import hashing, pool
 from provstore.ids import digests, object_id, to_raw
 from provstore.reports import SealReport
 from provstore.store import objects
@@ -287,14 +288,11 @@ def test_a_file_that_vanishes_before_it_is_read_fails_the_seal(
     untouched: LmdbStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     place = plant(tmp_path / "t", {"a": "x", "gone": bytes(size)})
-    walk = ingest.walk
 
-    def then(*arguments: object, **options: object) -> object:
-        found = walk(*arguments, **options)  # type: ignore[arg-type]
+    def then() -> None:
         (place / "gone").unlink(missing_ok=True)
-        return found
 
-    monkeypatch.setattr(ingest, "walk", then)
+    after_walk(monkeypatch, then)
     with pytest.raises(SourceUnreadableError, match=r"gone.*No such file"):
         seal(untouched, place)
 
@@ -303,15 +301,12 @@ def test_a_special_file_that_appears_after_the_walk_fails_the_seal(
     untouched: LmdbStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = plant(tmp_path / "t", {"a": "x", "f": ""})
-    walk = ingest.walk
 
-    def then(*arguments: object, **options: object) -> object:
-        found = walk(*arguments, **options)  # type: ignore[arg-type]
+    def then() -> None:
         (place / "f").unlink()
         os.mkfifo(place / "f")
-        return found
 
-    monkeypatch.setattr(ingest, "walk", then)
+    after_walk(monkeypatch, then)
     with at_most(10), pytest.raises((SourceUnreadableError, SpecialFileError), match="f"):
         seal(untouched, place)
 
@@ -406,19 +401,16 @@ def test_the_kind_is_that_of_the_bytes_that_were_read(
 ) -> None:
     """A script that became executable between the walk and the reading is sealed as it was read."""
     place = plant(tmp_path / "t", {"run.sh": "#!/bin/sh\n", "other": "x"})
-    walk = ingest.walk
 
-    def then(*arguments: object, **options: object) -> object:
-        found = walk(*arguments, **options)  # type: ignore[arg-type]
+    def then() -> None:
         if how == "replace":
             plant(place, {"new": "+x#!/bin/sh\necho\n"})
             (place / "new").rename(place / "run.sh")
         else:
             (place / "run.sh").chmod(0o755)
-        return found
 
     store = MemoryStore()
-    monkeypatch.setattr(ingest, "walk", then)
+    after_walk(monkeypatch, then)
     packet = seal(store, place)
     monkeypatch.undo()
     assert listed(store, packet)["run.sh"].type == "executable"
