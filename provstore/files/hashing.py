@@ -34,7 +34,7 @@ BATCH_BYTES: Final = 4 << 20
 
 _CHUNK_BYTES: Final = 1 << 20
 
-YOUNG_NS: Final = 2_000_000_000
+YOUNG_NS: Final = 1_000_000_000
 """A file whose status changed less than this ago may still be within the write that changed it."""
 
 SETTLING_NS: Final = 20_000_000

@@ -199,7 +199,7 @@ def test_a_name_that_changes_its_type_never_leads_outside(tmp_path: Path) -> Non
     states = set()
     for packet in dict.fromkeys(packets):
         member = listed(store, packet).get("name")
-        states.add(None if member is None else member.kind)
+        states.add(None if member is None else member.type)
     assert states <= {None, "file", "symlink", "directory"}
     assert all(object_is_inside(store, id) for id, _ in store.objects())
 

@@ -26,8 +26,8 @@ from workbench import (
 )
 
 from provstore.errors import IncompleteSourceError, SourceChangedError
-from provstore.files import ingest, stat_cache
-from provstore.files.root import ROW
+from provstore.files import hashing, stat_cache
+from provstore.files.root import ROW, pack_row
 from provstore.files.stat_cache import Remembered, decode, encode, key, trusted_rows
 from provstore.files.walk import Listing
 from provstore.ids import RawId, object_id, to_raw
@@ -165,11 +165,10 @@ def test_no_file_is_opened_for_it(store: Store, tmp_path: Path, monkeypatch: pyt
     rest(place)
     seal_paths(store, [place])
 
-    def refuse(*_: object) -> None:
-        raise AssertionError("a file is read")
+    def refuse(*_: object) -> int:
+        raise AssertionError("a file is opened")
 
-    monkeypatch.setattr(ingest.hashing, "read_batch", refuse)
-    monkeypatch.setattr(ingest.pool, "run", lambda root, batches, *_: iter(list(batches) and refuse()))
+    monkeypatch.setattr(hashing, "_open", refuse)
     assert seal_paths(store, [place]).packet == first.packet
 
 
@@ -304,14 +303,13 @@ def test_the_racy_write_that_no_stat_can_show(
     """Two contents under one signature, as a coarse clock leaves them: the second is found all the same."""
     place = plant(tmp_path / "t", {"f": "AAAA", "g": "old"})
     rest(place)
-    signature = ingest.hashing.pack_row((place / "f").stat())
+    signature = pack_row((place / "f").stat())
     fresh = ROW.pack(*ROW.unpack(signature)[:3], time.time_ns(), time.time_ns(), 0o100644)
     frozen = (place / "f").stat().st_ino
 
     def coarse(status: os.stat_result) -> bytes:
-        return fresh if status.st_ino == frozen else _pack(status)
+        return fresh if status.st_ino == frozen else pack_row(status)
 
-    _pack = ingest.hashing.pack_row
     monkeypatch.setattr("provstore.files.walk.pack_row", coarse)
     monkeypatch.setattr("provstore.files.hashing.pack_row", coarse)
     first = seal_paths(store, [place])
@@ -566,7 +564,6 @@ def test_a_failed_seal_remembers_nothing_that_it_did_not_keep(
     place = plant(tmp_path / "t", {"a/good": "x" * 100, "b/restless": "y"})
     rest(place)
     path = place / "b" / "restless"
-    pack_row = ingest.hashing.pack_row
 
     def touching(status: os.stat_result) -> bytes:
         row = pack_row(status)
@@ -574,7 +571,7 @@ def test_a_failed_seal_remembers_nothing_that_it_did_not_keep(
             os.utime(path)
         return row
 
-    monkeypatch.setattr(ingest.hashing, "pack_row", touching)
+    monkeypatch.setattr("provstore.files.hashing.pack_row", touching)
     with pytest.raises(SourceChangedError):
         seal_paths(store, [place], options=SealOptions(workers=0))
     monkeypatch.undo()

@@ -336,7 +336,7 @@ def proofs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, bytes, R
     plant(place / "t", {f"dir/file number {n:03}.txt": f"content {n}" for n in range(70)})
     plant(place / "t", {"x": "+x#!", "link to x": "->x", b"no\xfftext\n": "y"})
     packet = seal(store, place / "t")
-    made = []
+    made: list[tuple[str, bytes, Reader, RawId]] = []
     for path in ("dir/file number 042.txt", "x", "link to x", r"no\xfftext\x0a"):
         output = place / f"{len(made)}.proof"
         prove(store, packet, path, output)
