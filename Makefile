@@ -1,11 +1,11 @@
-# make demo | test | bench | torture: each makes .venv itself and needs nothing but Python 3.11 or newer with pip.
+# make demo | test | bench | torture | fuzz: each makes .venv itself and needs nothing but Python 3.11 or newer with pip.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test bench torture lint types generated clean
+.PHONY: demo test bench torture fuzz lint types generated clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -26,6 +26,12 @@ bench: $(STAMP)
 # Hours: kills, crowds, failing system calls and bit flips; make torture TORTURE="--minutes 5" for less.
 torture: $(STAMP)
 	$(BIN)/python tests/torture.py $(TORTURE)
+
+# Coverage-guided, every decoder for so long: make fuzz SECONDS=600 FUZZ="--targets pack,canon"
+SECONDS ?= 60
+fuzz: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[fuzz]'
+	PYTHONPATH=tests $(BIN)/python -m fuzz.run --seconds $(SECONDS) $(FUZZ)
 
 lint: $(STAMP)
 	$(BIN)/ruff check

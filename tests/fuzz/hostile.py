@@ -256,7 +256,8 @@ def packet_seeds() -> list[bytes]:
         + packet,
         "ohello\n"
         + inner
-        + 'j{"children":[{"entries":1,"last":"hello","tree":"@1"}],"format":"provstore/tree-index/v1","level":1}\n'
+        + 'j{"children":[{"entries":1,"last":"hello","tree":"@1"}],'
+        + '"format":"provstore/tree-index/v1","level":1}\n'
         + _PACKET.replace("@1", "@2") % "",
         "ohello\n"
         + leaf

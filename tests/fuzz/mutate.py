@@ -1,6 +1,6 @@
-"""Seeded mutations of known inputs, for where no coverage guides: ``python -m fuzz.mutate TARGET SEED COUNT``.
+"""Seeded mutations of known inputs, where no coverage guides: ``python -m fuzz.mutate TARGET SEED COUNT``.
 
-Every input runs in this process under a limit of address space, and each under a limit of processor time. Each
+All inputs run in this process under a limit of address space, and each under a limit of processor time. Each
 finding is printed as one line of JSON with the input in hex; the exit code is 1 when there was one.
 """
 

@@ -1,9 +1,9 @@
-"""Coverage-guided fuzzing with atheris: ``make fuzz``, or ``PYTHONPATH=tests python -m fuzz.run --seconds 60``.
+"""Coverage-guided fuzzing with atheris: ``make fuzz``, or ``PYTHONPATH=tests python -m fuzz.run``.
 
-Each target runs in processes of its own for so many seconds, beginning with its seeds, with what was found once,
-and with what earlier runs learned (kept in the work folder). A broken promise does not end the run: its input is
-written to ``found/TARGET/`` under the place where it broke, once a place, and the run goes on. Figures go to
-``benchmarks/results/``; the exit code is 1 when anything was found.
+Each target runs in processes of its own for so many seconds, beginning with its seeds, with what was found
+once, and with what earlier runs learned (kept in the work folder). A broken promise does not end the run: its
+input is written to ``found/TARGET/`` under the place where it broke, once a place, and the run goes on.
+Figures go to ``benchmarks/results/``; the exit code is 1 when anything was found.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What fuzzing found once, the seeds, and fresh mutations: each input is answered or refused, soon and in bounds."""
+"""What fuzzing found once, the seeds, and fresh mutations: all answered or refused, soon and in bounds."""
 
 import json
 import os
