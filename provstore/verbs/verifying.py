@@ -322,7 +322,7 @@ class _Verification:
             return self.outside(id, member)
         try:
             return _Seen(objects.check(self.reader, id), None)
-        except (IntegrityError, FrameError, NotFoundError) as error:
+        except (IntegrityError, FrameError, PackError, NotFoundError) as error:
             return _Seen(None, ("FAIL", "damaged", error.message))
 
     def outside(self, id: RawId, member: Member) -> _Seen:
