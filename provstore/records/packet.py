@@ -1,0 +1,176 @@
+"""Packets: the sealed manifest over entries; its id covers everything a person can read in it."""
+
+from typing import Literal
+
+import msgspec
+
+Custody = Literal["held", "external", "declared"]
+"""``held``: the bytes are in the store. ``external``: verified when sealed, kept elsewhere. ``declared``:
+only a digest from another document, never seen here."""
+
+KINDS = (
+    "source-tree",
+    "native",
+    "model",
+    "oracle",
+    "suite",
+    "benchmark-log",
+    "server-log",
+    "metrics",
+    "environment",
+    "identity",
+    "idle",
+    "runtime-lock",
+    "python-env",
+    "host",
+    "recipe",
+    "policy",
+    "record",
+    "receipt",
+    "document",
+    "evidence",
+    "file",
+)
+"""Kinds that an entry can have."""
+
+Kind = Literal[
+    "source-tree",
+    "native",
+    "model",
+    "oracle",
+    "suite",
+    "benchmark-log",
+    "server-log",
+    "metrics",
+    "environment",
+    "identity",
+    "idle",
+    "runtime-lock",
+    "python-env",
+    "host",
+    "recipe",
+    "policy",
+    "record",
+    "receipt",
+    "document",
+    "evidence",
+    "file",
+]
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Where bytes can be had again; exactly one of ``hub``, ``git`` and ``url`` is given.
+
+    Attributes:
+        hub: repository on the Hugging Face Hub.
+        git: remote of a Git repository.
+        url: any other address, without credentials.
+        revision: immutable commit of the repository.
+        prefix: path inside the origin that the entry's root corresponds to.
+    """
+
+    hub: str | None = None
+    git: str | None = None
+    url: str | None = None
+    revision: str | None = None
+    prefix: str | None = None
+
+
+class Pin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A statement of the spec that held when the entry was sealed.
+
+    Attributes:
+        kind: what was compared.
+        value: the pinned digest, commit or revision; for a manifest the BLAKE3 of the manifest file.
+        prefix: part of a manifest's names that stands for the entry's root.
+    """
+
+    kind: Literal["sha256", "blake3", "manifest", "commit", "revision"]
+    value: str
+    prefix: str | None = None
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One named member of a packet: a file or a directory.
+
+    Attributes:
+        role: name inside the packet, a slash path; empty when the packet is one plain directory.
+        kind: what it is evidence of.
+        custody: where the bytes are.
+        tree: hex id of the tree record, when the member is a directory.
+        blake3: hex id of the content, when it is a file that was seen.
+        sha256: hex SHA-256 of the same; alone for a declared file.
+        executable: the file has its owner's x bit.
+        state: why a file is less than whole evidence (see :class:`~provstore.records.tree.TreeEntry`).
+        files: number of files in it.
+        size_bytes: sum of their sizes; absent when a declared file has no known size.
+        origins: where the bytes can be had again.
+        pins: what the spec required and was found to hold.
+        facts: hex ids of facts records, one per inspector that ran.
+        exclude: patterns that were left out below it.
+        follow_symlinks: links were replaced by what they point to.
+    """
+
+    role: str
+    kind: Kind
+    files: int
+    custody: Custody = "held"
+    tree: str | None = None
+    blake3: str | None = None
+    sha256: str | None = None
+    executable: bool = False
+    state: Literal["pointer", "prefix", "unreadable"] | None = None
+    size_bytes: int | None = None
+    origins: tuple[Origin, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    facts: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    follow_symlinks: bool = False
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A value that the packet stands for.
+
+    Attributes:
+        name: short name of the claim.
+        value: source text of the number.
+        unit: unit of the value, such as ``tok/s``.
+        metric: what was measured.
+        convention: how it was counted; values of two conventions are never compared.
+        evidence: roles that it rests on.
+        samples: what it was measured over.
+        limits: statements of what it does not say.
+    """
+
+    name: str
+    value: str
+    unit: str
+    metric: str
+    convention: str
+    evidence: tuple[str, ...] = ()
+    samples: str | None = None
+    limits: tuple[str, ...] = ()
+
+
+class Packet(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="format",
+    tag="provstore/packet/v1",
+):
+    """The sealed manifest; its record id is the packet's id.
+
+    Attributes:
+        name: the spec's name; absent for a plain directory, so equal directories give equal packets.
+        entries: sorted by role, each role once, no role above another.
+        claims: values that it stands for, sorted by name.
+        parents: hex ids of packets that it continues or replays.
+    """
+
+    entries: tuple[Entry, ...]
+    name: str | None = None
+    claims: tuple[Claim, ...] = ()
+    parents: tuple[str, ...] = ()
