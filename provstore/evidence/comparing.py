@@ -124,19 +124,21 @@ def convert(value: MetricValue, source: Definition, target: Definition) -> Metri
     name = (value.convention, target.name)
     if value.convention != source.name or value.value is None:
         raise IncomparableError(*name, "no value of the source convention")
-    if (
-        source.window is None
-        or msgspec.structs.replace(
-            source, name=target.name, numerator=target.numerator, tolerance=target.tolerance
-        )
-        != target
-    ):
+    if source.window is None or target.window is None or not _count_apart_equal(source, target):
         raise IncomparableError(*name, "they differ in more than how the events of one window are counted")
     counts = [source.window.events - (each.numerator == "intervals") for each in (source, target)]
     factor = counts[1] / counts[0]
     return MetricValue(
         convention=target.name, unit=target.unit, value=value.value * factor, derived_from=source.name
     )
+
+
+def _count_apart_equal(source: Definition, target: Definition) -> bool:
+    """Say whether two windowed definitions differ in nothing but name, tolerance and what is counted."""
+    renamed = msgspec.structs.replace(
+        source, name=target.name, numerator=target.numerator, tolerance=target.tolerance
+    )
+    return renamed == target
 
 
 def _comparable(first: MetricValue, second: MetricValue) -> tuple[float, float]:

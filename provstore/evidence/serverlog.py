@@ -20,7 +20,11 @@ MAX_MATCHED_BYTES: Final = 32 << 10
 """Longest line that a pattern is applied to."""
 
 MAX_RECORDED: Final = 10_000
-"""Matches of one pattern that become facts; all are counted."""
+"""Matches of one pattern that become facts; after them only lines with its marker are counted."""
+
+MAX_WORK: Final = 4_000_000_000
+"""Sum of the squared lengths of the lines that one pattern is applied to; it bounds the time of a pattern
+that looks from every place of a line to its end."""
 
 MAX_TEXT: Final = 400
 """Characters of the matched text that a fact keeps."""
@@ -71,7 +75,7 @@ class LinePattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class _Counts:
     """Numbers of one pattern: lines with its marker, and matches."""
 
-    __slots__ = ("compiled", "lines", "marker", "matches", "pattern")
+    __slots__ = ("closed", "compiled", "lines", "marker", "matches", "pattern", "work")
 
     def __init__(self, pattern: LinePattern) -> None:
         self.pattern = pattern
@@ -79,6 +83,8 @@ class _Counts:
         self.compiled = pattern.compiled()
         self.lines = 0
         self.matches = 0
+        self.work = 0
+        self.closed = ""
 
 
 class LogScanner:
@@ -86,7 +92,8 @@ class LogScanner:
 
     Facts of every match: ``log.NAME`` (the matched text) and ``log.NAME.GROUP`` for each named group that
     took part, all with the line's location. Facts of the whole log: ``log#lines``, ``log#bytes``, and for
-    each pattern ``log.NAME#lines`` (lines that hold the marker) and ``log.NAME#matches``.
+    each pattern ``log.NAME#lines`` (lines that hold the marker) and ``log.NAME#matches``, which is absent
+    when there were too many to look at.
 
     Args:
         patterns: what to look for; names must differ.
@@ -148,10 +155,11 @@ class LogScanner:
         for counts in self._all:
             name = counts.pattern.name
             out.fact(f"log.{name}#lines", counts.lines)
-            out.fact(f"log.{name}#matches", counts.matches)
-            if counts.matches > MAX_RECORDED:
-                message = f"{counts.matches} matches; the first {MAX_RECORDED} are facts, all are counted"
-                out.finding("too-many-matches", "", f"{quoted(name)}: {message}", "warning")
+            if counts.closed:
+                message = f"not applied after {counts.closed}; {counts.lines} lines hold its marker"
+                out.finding("too-many-matches", "", f"pattern {quoted(name)}: {message}")
+            else:
+                out.fact(f"log.{name}#matches", counts.matches)
         out.fact("log#lines", self._lines)
         out.fact("log#bytes", self._bytes)
         return out.result()
@@ -188,10 +196,16 @@ class LogScanner:
 
     def _match(self, counts: _Counts, raw: bytes, number: int) -> None:
         counts.lines += 1
+        if counts.closed:
+            return
         place = f"line {number}"
         name = counts.pattern.name
         if len(raw) > MAX_MATCHED_BYTES:
             self._out.finding("line-too-long", place, f"holds the marker of {quoted(name)}; {len(raw)} bytes")
+            return
+        counts.work += len(raw) ** 2
+        if counts.work > MAX_WORK or counts.matches >= MAX_RECORDED:
+            counts.closed = f"{counts.matches} matches and {place}"
             return
         found = counts.compiled.search(raw.removesuffix(b"\r"))
         if found is None:
@@ -199,8 +213,6 @@ class LogScanner:
             self._out.finding("marker-without-match", place, message)
             return
         counts.matches += 1
-        if counts.matches > MAX_RECORDED:
-            return
         self._out.fact(f"log.{name}", found[0].decode("utf-8", "backslashreplace")[:MAX_TEXT], place)
         for group, value in found.groupdict().items():
             if value is not None:
