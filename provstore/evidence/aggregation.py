@@ -39,9 +39,9 @@ def percentile(values: Sequence[float], percent: str, method: Method) -> float:
     Args:
         values: at least one, finite, in any order.
         percent: from 0 to 100, as decimal text.
-        method: ``linear``: ``v[i] + (v[i+1] - v[i]) * (h - i)`` with ``h = (n - 1) * (percent / 100)`` and
-            ``i`` its whole part (Hyndman and Fan 1996, type 7). ``nearest-rank``: the smallest value with at
-            least ``percent`` of the values at or below it.
+        method: ``linear``: ``v[i] * (1 - f) + v[i+1] * f`` where ``i`` is the whole part and ``f`` the rest of
+            ``(n - 1) * (percent / 100)`` (Hyndman and Fan 1996, type 7; in this order of operations).
+            ``nearest-rank``: the smallest value with at least ``percent`` of the values at or below it.
 
     Example:
         >>> percentile([1.0, 2.0, 3.0, 4.0], "50", "linear")
@@ -56,4 +56,5 @@ def percentile(values: Sequence[float], percent: str, method: Method) -> float:
     height = (len(ordered) - 1) * share
     low = min(int(height), len(ordered) - 1)
     high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (height - low)
+    part = height - low
+    return ordered[low] * (1 - part) + ordered[high] * part
