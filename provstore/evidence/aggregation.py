@@ -39,7 +39,7 @@ def percentile(values: Sequence[float], percent: str, method: Method) -> float:
     Args:
         values: at least one, finite, in any order.
         percent: from 0 to 100, as decimal text.
-        method: ``linear``: ``v[i] * (1 - f) + v[i+1] * f`` where ``i`` is the whole part and ``f`` the rest of
+        method: ``linear``: ``v[i] * (1 - f) + v[i+1] * f`` with ``i`` the whole part and ``f`` the rest of
             ``(n - 1) * (percent / 100)`` (Hyndman and Fan 1996, type 7; in this order of operations).
             ``nearest-rank``: the smallest value with at least ``percent`` of the values at or below it.
 

@@ -8,7 +8,7 @@ devices and processes are taken from it.
 import base64
 import binascii
 import hashlib
-from typing import Final
+from typing import Final, TypeGuard
 
 import msgspec
 
@@ -19,6 +19,9 @@ from provstore.evidence.jsonreader import ABSENT, Absent, Limits, Value, child, 
 
 MAX_RAW: Final = 4 << 20
 """Largest tool output."""
+
+MAX_NUMBER: Final = (1 << 53) - 1
+"""Largest device or process number."""
 
 _RAW_LIMITS: Final = Limits(bytes=MAX_RAW, containers=50_000, values=400_000)
 _LIMITS: Final = Limits(bytes=4 * MAX_RAW, containers=50_000, values=400_000)
@@ -186,13 +189,17 @@ def _rows(
     for index, item in enumerate(listed):
         fields = item if isinstance(item, dict) else {}
         device, process, name = (fields.get(key, ABSENT) for key in (shape.device, shape.process, shape.name))
-        if type(device) is not int or type(process) is not int or not isinstance(name, str):
+        if not _is_number(device) or not _is_number(process) or not isinstance(name, str):
             kinds = f"device {kind(device)}, process {kind(process)}, name {kind(name)}"
             out.finding("raw-rows", place, f"row {index} of the output is malformed: {kinds}")
             return None
         own = type(child_process) is int and process == child_process and name == own_name
         rows.append(IdleRow(device=device, process=process, name=name, observer=own))
     return tuple(rows)
+
+
+def _is_number(value: Value | Absent) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value <= MAX_NUMBER
 
 
 def _judge(

@@ -185,7 +185,7 @@ def read(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Document:
         line = data.count(b"\n", 0, error.start) + 1
         out.finding("not-utf8", f"line {line}", f"byte {error.start} is not valid UTF-8")
         return Document(value=ABSENT, findings=out.findings())
-    value = _Scan(exact=b"-0" in data).run(text, out)
+    value = _Scan(exact=_may_hold_minus_zero(data)).run(text, out)
     if value is ABSENT:
         return Document(value=ABSENT, findings=out.findings())
     if b"\\ud" in data or b"\\uD" in data:
@@ -284,12 +284,20 @@ def spoiled_values(value: Value | Absent) -> Iterator[tuple[str, Spoiled]]:
             ]
 
 
+def _may_hold_minus_zero(data: bytes) -> bool:
+    """Say whether ``-0`` may stand in ``data`` as an integer; only then is each integer's text looked at."""
+    at = data.find(b"-0")
+    while at >= 0 and data[at + 2 : at + 3] not in _AFTER_NUMBER:
+        at = data.find(b"-0", at + 2)
+    return at >= 0
+
+
 def _over_limits(data: bytes, limits: Limits, out: Extraction) -> bool:
     """Say whether the document is beyond a limit, adding the finding; builds nothing but brackets."""
     if len(data) > limits.bytes:
         out.finding("too-large", "", f"{len(data)} bytes; the limit is {limits.bytes}")
         return True
-    plain = data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
+    plain = _ESCAPE.sub(b"", data)
     marks = _STRING.sub(b"", plain.translate(_ONE_BRACKET, _NO_MARK))
     commas = marks.count(b",")
     containers = marks.count(b"[")
@@ -349,9 +357,11 @@ def _encodes(text: str) -> bool:
     return True
 
 
+_AFTER_NUMBER: Final = (b"", b" ", b"\t", b"\r", b"\n", b",", b"]", b"}")
 _LOOK_INTO: Final = (dict, list, Spoiled)
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
+_ESCAPE: Final = re.compile(rb"\\.", re.DOTALL)
 _STRING: Final = re.compile(rb'"[^"]*"')
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 _ONE_BRACKET: Final = bytes.maketrans(b"{}", b"[]")

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from provstore.evidence.finding import Extraction, ReaderResult, quoted
 from provstore.evidence.lines import text_lines
 
-_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,15}")
+_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,14}")
 _DIGEST_LINE: Final = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 _KEY: Final = re.compile(r"[^\s=]+")
 _PHASE_LINE: Final = re.compile(r"([A-Za-z][\w-]*)((?: [A-Za-z_][\w-]*=\S*)+)")

@@ -19,8 +19,11 @@ MAX_LINE_BYTES: Final = 1 << 20
 MAX_MATCHED_BYTES: Final = 32 << 10
 """Longest line that a pattern is applied to."""
 
-MAX_RECORDED: Final = 10_000
-"""Matches of one pattern that become facts; after them only lines with its marker are counted."""
+MAX_APPLIED: Final = 10_000
+"""Lines that one pattern is applied to; after them only lines with its marker are counted."""
+
+MAX_CHUNK: Final = 4 << 20
+"""Most bytes that are searched at once."""
 
 MAX_WORK: Final = 4_000_000_000
 """Sum of the squared lengths of the lines that one pattern is applied to; it bounds the time of a pattern
@@ -121,6 +124,10 @@ class LogScanner:
 
     def feed(self, chunk: bytes) -> None:
         """Take the next chunk, of any size; 256 KiB to 4 MiB are fast."""
+        for at in range(0, len(chunk), MAX_CHUNK):
+            self._feed(chunk if len(chunk) <= MAX_CHUNK else chunk[at : at + MAX_CHUNK])
+
+    def _feed(self, chunk: bytes) -> None:
         self._bytes += len(chunk)
         end = chunk.rfind(b"\n") + 1
         if self._skipping:
@@ -204,8 +211,8 @@ class LogScanner:
             self._out.finding("line-too-long", place, f"holds the marker of {quoted(name)}; {len(raw)} bytes")
             return
         counts.work += len(raw) ** 2
-        if counts.work > MAX_WORK or counts.matches >= MAX_RECORDED:
-            counts.closed = f"{counts.matches} matches and {place}"
+        if counts.work > MAX_WORK or counts.lines > MAX_APPLIED:
+            counts.closed = f"{counts.lines - 1} lines, {counts.matches} of them matches"
             return
         found = counts.compiled.search(raw.removesuffix(b"\r"))
         if found is None:
