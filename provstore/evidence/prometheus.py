@@ -23,7 +23,7 @@ MAX_SAMPLES: Final = 50_000
 """Most samples of one scrape."""
 
 _TYPE: Final = re.compile(r"# TYPE ([A-Za-z_:][\w:]*) (counter|gauge|histogram|summary|untyped)")
-_SAMPLE: Final = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(\{.*\})?[ \t]+([^ \t}]+)(?:[ \t]+-?[0-9]+)?[ \t]*")
+_SAMPLE: Final = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(\{.*\})?[ \t]+([!-|~]+)(?:[ \t]+-?[0-9]+)?[ \t]*")
 _PREFIX: Final = "prometheus."
 
 
@@ -127,6 +127,7 @@ def _line(line: str, place: str, types: dict[str, str], out: Extraction) -> Samp
     shape = _SAMPLE.fullmatch(line)
     try:
         parsed = [sample for family in text_string_to_metric_families(line) for sample in family.samples]
+        value = float(shape[3]) if shape else 0.0
     except (ValueError, IndexError, KeyError, TypeError) as error:
         out.finding("malformed-line", place, f"{quoted(line)}: {quoted(str(error))}")
         return None
@@ -138,7 +139,7 @@ def _line(line: str, place: str, types: dict[str, str], out: Extraction) -> Samp
         name=name,
         labels=tuple(sorted(parsed[0].labels.items())),
         text=shape[3],
-        value=float(parsed[0].value),
+        value=value,
         type=types.get(name) or types.get(_FAMILY.sub("", name), ""),
         location=place,
     )

@@ -57,6 +57,8 @@ def test_samples_come_back_from_facts() -> None:
         (b"a NaN\n", [("non-finite", "line 1")]),
         (b"a +Inf\n", [("non-finite", "line 1")]),
         (b"a 1e999\n", [("non-finite", "line 1")]),
+        (b"a " + b"9" * 5000 + b"\n", [("non-finite", "line 1")]),
+        ("a \u0661\n".encode(), [("malformed-line", "line 1")]),
         (b"a 1 x\n", [("malformed-line", "line 1")]),
         (b"a" * 10_000 + b" 1\n", [("line-too-long", "line 1")]),
         (b"a 1\0\n", [("nul", "line 1")]),
