@@ -85,7 +85,8 @@ OTHER = {"device_id": 2, "mem_size": 9, "process_id": 99, "process_name": "pytho
     ("document", "expected", "idle"),
     [
         (changed_base64(), {"raw-hash"}, None),
-        (snapshot(raw_capture__stdout_bytes=782), {"raw-size"}, None),
+        (snapshot(raw_capture__stdout_bytes=10), {"raw-size"}, None),
+        (snapshot(raw_capture__stdout_bytes=5000), {"raw-size"}, None),
         (snapshot([*own_rows(), OTHER]), {"not-idle", "status-contradicted"}, False),
         (
             snapshot([*own_rows(), {**OTHER, "process_id": OBSERVER}]),
