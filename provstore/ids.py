@@ -147,7 +147,7 @@ def parse_digest(text: str, where: str = "digest") -> Digest:
                 raise DigestError(
                     where, f"{text[:80]!r} needs {_HEX_LENGTH[algorithm]} lower-case hex digits"
                 )
-            return Digest(algorithm, bytes.fromhex(digits))  # type: ignore[arg-type]
+            return Digest(algorithm, bytes.fromhex(digits))
     raise DigestError(where, f"{text[:80]!r} names no digest; known are blake3:, sha256: and git:")
 
 

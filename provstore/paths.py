@@ -113,10 +113,10 @@ def unshow(text: str) -> bytes:
 
 
 def name_fields(name: bytes) -> tuple[str | None, str | None]:
-    """Return ``(name, name_hex)`` as records write them: exactly one is given.
+    r"""Return ``(name, name_hex)`` as records write them: exactly one is given.
 
     Example:
-        >>> name_fields(b"ok"), name_fields(b"\\xff")
+        >>> name_fields(b"ok"), name_fields(b"\xff")
         (('ok', None), (None, 'ff'))
     """
     try:
@@ -126,14 +126,14 @@ def name_fields(name: bytes) -> tuple[str | None, str | None]:
 
 
 def name_bytes(name: str | None, name_hex: str | None, where: str = "name") -> bytes:
-    """Return the bytes of a name as records write it.
+    r"""Return the bytes of a name as records write it.
 
     Raises:
         UnsafePathError: both or neither given, hex for a valid UTF-8 name, or a name that is not safe.
 
     Example:
         >>> name_bytes(None, "ff")
-        b'\\xff'
+        b'\xff'
     """
     if (name is None) == (name_hex is None):
         raise UnsafePathError(where, "exactly one of name and name_hex is needed")

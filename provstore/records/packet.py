@@ -1,37 +1,16 @@
 """Packets: the sealed manifest over entries; its id covers everything a person can read in it."""
 
-from typing import Literal
+from typing import Final, Literal, get_args
 
 import msgspec
+
+from provstore.errors import CanonError
+from provstore.ids import to_raw
+from provstore.paths import check_role
 
 Custody = Literal["held", "external", "declared"]
 """``held``: the bytes are in the store. ``external``: verified when sealed, kept elsewhere. ``declared``:
 only a digest from another document, never seen here."""
-
-KINDS = (
-    "source-tree",
-    "native",
-    "model",
-    "oracle",
-    "suite",
-    "benchmark-log",
-    "server-log",
-    "metrics",
-    "environment",
-    "identity",
-    "idle",
-    "runtime-lock",
-    "python-env",
-    "host",
-    "recipe",
-    "policy",
-    "record",
-    "receipt",
-    "document",
-    "evidence",
-    "file",
-)
-"""Kinds that an entry can have."""
 
 Kind = Literal[
     "source-tree",
@@ -56,6 +35,10 @@ Kind = Literal[
     "evidence",
     "file",
 ]
+
+
+KINDS: Final[tuple[str, ...]] = get_args(Kind)
+"""Kinds that an entry can have."""
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -174,3 +157,41 @@ class Packet(
     name: str | None = None
     claims: tuple[Claim, ...] = ()
     parents: tuple[str, ...] = ()
+
+
+def check_packet(packet: Packet, where: str = "packet") -> Packet:
+    """Return ``packet`` if it says nothing that its schema cannot forbid.
+
+    Roles must be safe, sorted and apart, so that nothing can be written or looked up through another
+    entry; digests must be digests.
+
+    Raises:
+        CanonError: order, overlap or fields are wrong.
+        DigestError, UnsafePathError: a malformed digest or role.
+    """
+    roles = [entry.role.encode() for entry in packet.entries]
+    if not roles:
+        raise CanonError(where, "has no entries")
+    if roles != sorted(set(roles)):
+        raise CanonError(where, "roles are not sorted, or one is there twice")
+    if roles != [b""]:
+        for entry in packet.entries:
+            check_role(entry.role, where)
+    known = set(roles)
+    for role in roles:
+        parts = role.split(b"/")
+        if any(b"/".join(parts[:end]) in known for end in range(1, len(parts))):
+            raise CanonError(where, f"role {role.decode()!r} lies below another entry's role")
+    for entry in packet.entries:
+        ids = (entry.tree, entry.blake3, entry.sha256, *entry.facts)
+        manifests = tuple(pin.value for pin in entry.pins if pin.kind == "manifest")
+        for id in (*ids, *manifests):
+            if id is not None:
+                to_raw(id, where)
+        if entry.tree is not None and (entry.blake3 is not None or entry.sha256 is not None):
+            raise CanonError(where, f"entry {entry.role!r} is a directory and a file")
+        if entry.files < 0 or (entry.size_bytes or 0) < 0:
+            raise CanonError(where, f"entry {entry.role!r} has a negative total")
+    for parent in packet.parents:
+        to_raw(parent, where)
+    return packet

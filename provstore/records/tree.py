@@ -163,10 +163,12 @@ def _file_problem(entry: TreeEntry) -> str | None:
         return "has a field of another kind"
     if entry.state == "unreadable":
         return "cannot have a digest" if entry.blake3 is not None or entry.sha256 is not None else None
-    if entry.sha256 is None or not _DIGEST.fullmatch(entry.sha256):
-        return "needs sha256"
-    if entry.blake3 is not None and (not _DIGEST.fullmatch(entry.blake3) or entry.size_bytes is None):
-        return "needs a whole blake3 and size_bytes"
+    if entry.sha256 is None and entry.blake3 is None:
+        return "needs a digest"
+    if any(d is not None and not _DIGEST.fullmatch(d) for d in (entry.sha256, entry.blake3)):
+        return "has a malformed digest"
+    if entry.sha256 is not None and entry.blake3 is not None and entry.size_bytes is None:
+        return "needs size_bytes"
     if entry.size_bytes is not None and entry.size_bytes < 0:
         return "has a negative size"
     return None

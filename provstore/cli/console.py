@@ -1,0 +1,152 @@
+"""The one place that writes to the terminal: answers on stdout, everything else on stderr."""
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, NoReturn
+
+import typer
+
+from provstore.errors import InputOutputError, ProvError
+
+Buffer = bytes | bytearray | memoryview
+"""Bytes that can be written without a copy."""
+
+_COLOURS: Final = {
+    "PASS": "\x1b[32m",
+    "FAIL": "\x1b[31m",
+    "INELIGIBLE": "\x1b[31m",
+    "INCOMPLETE": "\x1b[33m",
+    "UNKNOWN": "\x1b[33m",
+    "WARN": "\x1b[33m",
+}
+_RESET: Final = "\x1b[0m"
+
+_CONTROLS: Final = {
+    code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in (0x09, 0x0A)
+}
+"""Reports show names escaped already; this holds for whatever else could reach a terminal."""
+
+
+class Console(NamedTuple):
+    """What the options that every command has were set to.
+
+    Attributes:
+        store: value of ``--store``.
+        json: print one JSON document on stdout and nothing else there.
+        quiet: print neither summary nor progress on stderr.
+    """
+
+    store: str | None = None
+    json: bool = False
+    quiet: bool = False
+
+    def with_options(self, store: str | None, json: bool, quiet: bool) -> "Console":
+        """Return a console in which options given after the command are added to those before it."""
+        return Console(store if store is not None else self.store, self.json or json, self.quiet or quiet)
+
+    def note(self, text: str) -> None:
+        """Write a line on stderr, unless told to be quiet."""
+        if not self.quiet:
+            _write_error(text + "\n")
+
+    def answer(self, report: object, lines: Iterable[str]) -> NoReturn:
+        """Print a report as JSON or as text on stdout, then leave with the exit code it stands for."""
+        from provstore.report.exits import exit_code
+
+        code = exit_code(report)
+        if self.json:
+            write_document(report)
+        else:
+            write_lines(lines)
+        raise typer.Exit(code)
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write text lines on stdout as they come; verdict words are coloured on a terminal."""
+    paint = _is_terminal(sys.stdout) and not os.environ.get("NO_COLOR")
+    for text in _batches(lines):
+        _write(_painted(text) if paint else text)
+
+
+def _batches(lines: Iterable[str]) -> Iterator[str]:
+    batch: list[str] = []
+    for line in lines:
+        batch.append(line.translate(_CONTROLS).replace("\n", "\\x0a") + "\n")
+        if len(batch) >= 500:
+            yield "".join(batch)
+            batch.clear()
+    if batch:
+        yield "".join(batch)
+
+
+def _painted(text: str) -> str:
+    words = "|".join(_COLOURS)
+    return re.sub(rf"^({words})\b", lambda m: _COLOURS[m[1]] + m[1] + _RESET, text, flags=re.MULTILINE)
+
+
+def write_document(document: object) -> None:
+    """Write one JSON document on stdout, indented, with non-ASCII characters as they are."""
+    import msgspec
+
+    write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+
+
+def write_bytes(data: Buffer) -> bool:
+    """Write bytes on stdout; return False when nobody reads them any more.
+
+    Raises:
+        InputOutputError: they cannot be written, for example because a disk is full.
+    """
+    if sys.stdout is None:
+        return False
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _forget(sys.stdout.fileno())
+        return False
+    except OSError as error:
+        _forget(sys.stdout.fileno())
+        raise InputOutputError("standard output", error.errno or 0, error.strerror or str(error)) from error
+    return True
+
+
+def _write(text: str) -> bool:
+    return write_bytes(text.encode("utf-8", "backslashreplace"))
+
+
+def _write_error(text: str) -> None:
+    if sys.stderr is None:
+        return
+    safe = text.translate(_CONTROLS)
+    try:
+        sys.stderr.write(safe.encode("utf-8", "backslashreplace").decode())
+        sys.stderr.flush()
+    except BrokenPipeError:
+        _forget(sys.stderr.fileno())
+
+
+def _forget(descriptor: int) -> None:
+    """Point a descriptor whose reader is gone at the void, so that no later flush fails on it."""
+    void = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(void, descriptor)
+    os.close(void)
+
+
+def _is_terminal(stream: object) -> bool:
+    isatty = getattr(stream, "isatty", None)
+    return isatty is not None and bool(isatty()) and os.environ.get("TERM") != "dumb"
+
+
+def refuse(error: ProvError, *, json: bool) -> int:
+    """Say what went wrong and what to do, and return the exit code of the error's class."""
+    from provstore.report.failures import error_document, error_lines
+
+    for line in error_lines(error):
+        _write_error(line + "\n")
+    if json:
+        write_document(error_document(error))
+    return error.exit_code

@@ -1,0 +1,145 @@
+"""``prov restore``, ``prov pack``, ``prov unpack`` and ``prov export``."""
+
+from contextlib import ExitStack
+from typing import Annotated, NoReturn
+
+import typer
+
+from provstore.cli.app import app, console
+from provstore.cli.console import Console, write_bytes, write_document
+from provstore.cli.options import Json, Only, Output, Packet, Quiet, Store, notes
+
+
+@app.command(
+    epilog=notes(
+        "prov restore run-7 out/",
+        exit_0="every member was written",
+        exit_1="",
+        exit_3="members whose bytes are not here were not written",
+    )
+)
+def restore(
+    ctx: typer.Context,
+    name: Packet,
+    target: Annotated[str, typer.Argument(metavar="DIR", help="A new or empty directory.")],
+    only: Only = None,
+    store: Store = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> NoReturn:
+    """Write the members of a packet below a new directory.
+
+    Every byte is checked before its file gets its name, and no symlink is ever followed.
+    """
+    from provstore.cli.meter import ProgressMeter
+    from provstore.cli.opening import packet_of
+    from provstore.report.summaries import restore_lines
+    from provstore.verbs.restoring import restore
+
+    out = console(ctx, store, as_json, quiet)
+    with packet_of(out, name) as (reader, packet, _), ProgressMeter("restore", quiet=out.quiet) as meter:
+        report = restore(reader, packet, target, only=only, progress=meter.reporter)
+    out.answer(report, restore_lines(report))
+
+
+@app.command(
+    epilog=notes(
+        "prov pack run-7 -o run-7.pack",
+        "prov pack run-6 run-7 -o both.pack --without 'weights/*'",
+        exit_1="",
+        exit_3="",
+    )
+)
+def pack(
+    ctx: typer.Context,
+    names: Annotated[list[str], typer.Argument(metavar="X", help="Packets, as for verify.")],
+    output: Output,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="GLOB", help="Only bytes of these roles; repeatable."),
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", metavar="GLOB", help="No bytes of these roles; repeatable."),
+    ] = None,
+    store: Store = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> NoReturn:
+    """Write packets and their bytes into one portable file.
+
+    Equal content gives equal bytes. What is left out stays listed with its digests.
+    """
+    from provstore.cli.opening import packet_of
+    from provstore.report.summaries import pack_lines
+    from provstore.verbs.packing import pack
+
+    out = console(ctx, store, as_json, quiet)
+    with ExitStack() as opened:
+        found = [(name, opened.enter_context(packet_of(out, name))) for name in names]
+        report = pack(found, output, only=tuple(only or ()), without=tuple(without or ()))
+    out.answer(report, pack_lines(report))
+
+
+@app.command(epilog=notes("prov unpack run-7.pack", exit_1="", exit_3=""))
+def unpack(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A pack file.")],
+    store: Store = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> NoReturn:
+    """Bring the packets of a pack file into the store.
+
+    Everything is checked on the way in; packets keep the names they had.
+    """
+    from provstore.cli.opening import writing_store
+    from provstore.report.summaries import unpack_lines
+    from provstore.verbs.packing import unpack
+
+    out = console(ctx, store, as_json, quiet)
+    with writing_store(out) as target:
+        report = unpack(target, file)
+    out.answer(report, unpack_lines(report))
+
+
+@app.command(
+    epilog=notes(
+        "prov export run-7 --format sha256sum > SHA256SUMS",
+        "prov export run-7 --format git-tree",
+        exit_0="everything the format can hold was written; stderr names the rest",
+        exit_1="",
+        exit_3="members without a digest of the format's kind are not in it",
+    )
+)
+def export(
+    ctx: typer.Context,
+    name: Packet,
+    form: Annotated[
+        str, typer.Option("--format", "-f", metavar="sha256sum|b3sum|git-tree", help="Form of the lines.")
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="New file to write instead of stdout."),
+    ] = None,
+    store: Store = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> NoReturn:
+    """Write a packet's members in a form other tools read."""
+    from provstore.cli.opening import packet_of
+    from provstore.report.exits import exit_code
+    from provstore.verbs.exporting import export, write_export
+
+    out = console(ctx, store, as_json, quiet)
+    with packet_of(out, name) as (reader, packet, _):
+        data, report = export(reader, packet, form)
+    if output is not None:
+        write_export(data, output)
+    elif not out.json:
+        write_bytes(data)
+    if out.json:
+        write_document(report)
+    for line in report.left_out:
+        Console().note(line)
+    raise typer.Exit(exit_code(report))

@@ -1,0 +1,139 @@
+"""Which store a command uses: ``--store``, the environment, the nearest ``.prov``, the user's own."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from provstore.cli.console import Console
+from provstore.errors import NotAStoreError, UsageError
+from provstore.paths import show
+from provstore.store.opening import find_store, init_store, open_store
+from provstore.store.profile import StoreProfile
+from provstore.store.protocol import Store
+from provstore.verbs.locating import Located, locate
+
+STORE_VARIABLES: Final = ("PROVSTORE", "PROV_STORE")
+"""Environment variables that name a store; the first that is set counts."""
+
+MAP_VARIABLE: Final = "PROV_MAP_SIZE"
+"""First size of the index map in bytes, for tests of its growth."""
+
+
+def chosen_store(out: Console) -> str | None:
+    """Return the path of the store that was named or lies nearest, or None when there is none of these."""
+    named = named_store(out)
+    if named is not None:
+        return named
+    found = find_store(Path.cwd())
+    return None if found is None else os.fspath(found)
+
+
+def named_store(out: Console) -> str | None:
+    """Return the path of the store that an option or the environment names, or None."""
+    if out.store is not None:
+        return out.store
+    return next((os.environ[name] for name in STORE_VARIABLES if os.environ.get(name)), None)
+
+
+def own_store() -> str:
+    """Return the path of the user's own store, which need not exist."""
+    from platformdirs import user_data_path
+
+    return os.fspath(user_data_path("provstore") / "store")
+
+
+@contextmanager
+def writing_store(out: Console) -> Iterator[Store]:
+    """Open the chosen store for writing; one that is not there yet is made, with a note."""
+    path = chosen_store(out) or own_store()
+    if _is_vacant(path):
+        store = new_store(path)
+        out.note(f"made a new store at {show(path)}")
+    else:
+        store = open_store(path, profile=profile())
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def reading_store(out: Console) -> Iterator[Store]:
+    """Open the chosen store for reading.
+
+    Raises:
+        NotAStoreError: there is none.
+    """
+    store = open_store(_required(out), writable=False, profile=profile())
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def sweeping_store(out: Console, delete: bool) -> Iterator[Store]:
+    """Open a store that is there, for writing only if something is to be removed."""
+    store = open_store(_required(out), writable=delete, profile=profile())
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def any_store(out: Console, *names: str) -> Iterator[Store | None]:
+    """Open the chosen store for reading, or none where there is none: a name may be a pack or a directory."""
+    path = readable_store(out)
+    if path is None or (not os.path.exists(path) and all(os.path.exists(name) for name in names)):
+        yield None
+        return
+    with reading_store(out) as store:
+        yield store
+
+
+@contextmanager
+def packet_of(out: Console, name: str) -> Iterator[Located]:
+    """Find a packet in the chosen store or in a pack file, and close what was opened for it."""
+    with any_store(out, name) as store, locate(name, store) as found:
+        yield found
+
+
+def new_store(path: str) -> Store:
+    """Make a store, with the directories above it."""
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    return init_store(path, profile=profile())
+
+
+def profile() -> StoreProfile | None:
+    """Return the store profile that the environment asks for, or None for the usual one.
+
+    Raises:
+        UsageError: the variable is no number of bytes.
+    """
+    text = os.environ.get(MAP_VARIABLE)
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise UsageError(f"{MAP_VARIABLE}={show(text)} is no number of bytes")
+    return StoreProfile(map_size_bytes=int(text))
+
+
+def _required(out: Console) -> str:
+    path = readable_store(out)
+    if path is None:
+        raise NotAStoreError(show(own_store()), "no store is named, none lies nearby, and you have none yet")
+    return path
+
+
+def readable_store(out: Console) -> str | None:
+    """Return the path of the store that a reading command uses, or None when there is none at all."""
+    path = chosen_store(out)
+    return path if path is not None else next(filter(os.path.exists, [own_store()]), None)
+
+
+def _is_vacant(path: str) -> bool:
+    """Say whether nothing is at ``path``, or an empty directory."""
+    return not os.path.lexists(path) or (os.path.isdir(path) and not os.listdir(path))

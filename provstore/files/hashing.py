@@ -1,0 +1,275 @@
+"""Reading files: each byte once, both digests from one buffer, changes underneath noticed.
+
+This is the only place where bytes of source files are hashed. Small files are read whole, in batches, so
+that one call serves many; large ones stream through one buffer. A file's signature after reading must be
+what the walk saw, or what a fresh look just before the reading saw.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from blake3 import blake3
+
+from provstore.files.walk import ROW, Root, Row, pack_row
+from provstore.gitids import BlobHasher
+from provstore.ids import Buffer, Digests, TwinHasher
+from provstore.store import frame
+
+SMALL_BYTES: Final = 4 << 20
+"""Files up to this size are read whole and go into group frames."""
+
+BATCH_FILES: Final = 512
+BATCH_BYTES: Final = 4 << 20
+
+_CHUNK_BYTES: Final = 1 << 20
+
+PLAIN: Final = 0
+LFS_POINTER: Final = 1
+GIT_BUNDLE: Final = 2
+PREFIX: Final = 4
+"""Flags of a file, seen in the bytes that were read anyway; ``PREFIX``: it was growing and cut there."""
+
+_FIELDS: Final = ("device", "inode", "size", "mtime", "ctime")
+
+Job = tuple[bytes, bytes]
+"""Path below the root, and the packed row that the walk saw."""
+
+
+class Settings(NamedTuple):
+    """How files are read; sent to worker processes as it is.
+
+    Attributes:
+        follow_symlinks: open links as what they point to.
+        allow_growing: take the beginning of a file that grows meanwhile.
+        git: compute Git blob ids (SHA-1) as well.
+        keep: contents are wanted, not only digests.
+    """
+
+    follow_symlinks: bool = False
+    allow_growing: bool = False
+    git: bool = False
+    keep: bool = True
+
+
+class Hashed(NamedTuple):
+    """One file that was read, or why it could not be.
+
+    Attributes:
+        blake3, sha256: raw digests; empty when it failed.
+        size_bytes: bytes that were read and hashed.
+        git: raw Git blob id, or empty.
+        flags: what its bytes look like.
+        row: packed row that held before and after reading.
+        changed: names of the stat fields that changed while it was read.
+        reason: why it could not be read.
+    """
+
+    blake3: bytes
+    sha256: bytes
+    size_bytes: int
+    git: bytes
+    flags: int
+    row: bytes
+    changed: tuple[str, ...] = ()
+    reason: str = ""
+
+    def digests(self) -> Digests:
+        """Return both digests and the size."""
+        return Digests(self.blake3, self.sha256, self.size_bytes)
+
+
+def flags_of(head: bytes) -> int:
+    r"""Return the flags that the first bytes of a file give.
+
+    Example:
+        >>> flags_of(b"# v2 git bundle\n") == GIT_BUNDLE
+        True
+    """
+    if head.startswith(b"version https://git-lfs.github.com/spec/"):
+        return LFS_POINTER
+    if head.startswith((b"# v2 git bundle\n", b"# v3 git bundle\n")):
+        return GIT_BUNDLE
+    return PLAIN
+
+
+def _failed(row: bytes, *, changed: Sequence[str] = (), reason: str = "") -> Hashed:
+    return Hashed(b"", b"", 0, b"", PLAIN, row, tuple(changed), reason)
+
+
+def _open(root: Root, path: bytes, settings: Settings) -> int:
+    link = 0 if settings.follow_symlinks else os.O_NOFOLLOW
+    return root.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | link)
+
+
+def _differing(before: bytes, after: bytes) -> list[str]:
+    pairs = zip(_FIELDS, ROW.unpack(before), ROW.unpack(after), strict=False)
+    return [field for field, a, b in pairs if a != b]
+
+
+def _grew(before: bytes, after: bytes) -> bool:
+    """Say whether only an append can explain the difference."""
+    a, b = Row._make(ROW.unpack(before)), Row._make(ROW.unpack(after))
+    return (a.device, a.inode, a.mode) == (b.device, b.inode, b.mode) and b.size_bytes >= a.size_bytes
+
+
+def _read_small(root: Root, path: bytes, row: bytes, settings: Settings) -> tuple[bytes, bytes, int]:
+    """Return bytes, row and flags of a small file; raises OSError, or _Changed when it never holds still."""
+    before = row
+    for attempt in range(2):
+        descriptor = _open(root, path, settings)
+        try:
+            if attempt:
+                before = pack_row(os.fstat(descriptor))
+            size = ROW.unpack(before)[2]
+            data = os.read(descriptor, size + 1)
+            while len(data) < size:
+                more = os.read(descriptor, size + 1 - len(data))
+                if not more:
+                    break
+                data += more
+            after = pack_row(os.fstat(descriptor))
+        finally:
+            os.close(descriptor)
+        if before == after and len(data) == size:
+            return data, after, flags_of(data[:64])
+        if settings.allow_growing and _grew(before, after) and len(data) >= size:
+            return data[:size], before, flags_of(data[:64]) | PREFIX
+    raise _Changed(_differing(before, after) or ["size"])
+
+
+class _Changed(OSError):
+    def __init__(self, fields: list[str]) -> None:
+        super().__init__("changed")
+        self.fields = fields
+
+
+def read_batch(root: Root, jobs: Sequence[Job], settings: Settings) -> tuple[list[Hashed], list[bytes]]:
+    """Read and hash small files.
+
+    Returns:
+        One result a job, and the contents in the same order (empty ones where ``keep`` is off).
+    """
+    results: list[Hashed] = []
+    contents: list[bytes] = []
+    for path, row in jobs:
+        try:
+            data, held, flags = _read_small(root, path, row, settings)
+        except _Changed as error:
+            results.append(_failed(row, changed=error.fields))
+            contents.append(b"")
+            continue
+        except OSError as error:
+            results.append(_failed(row, reason=error.strerror or str(error)))
+            contents.append(b"")
+            continue
+        git = b""
+        if settings.git:
+            blob = BlobHasher(len(data))
+            blob.update(data)
+            git = blob.digest()
+        results.append(
+            Hashed(blake3(data).digest(), hashlib.sha256(data).digest(), len(data), git, flags, held)
+        )
+        contents.append(data if settings.keep else b"")
+    return results, contents
+
+
+def frames_of(contents: Sequence[bytes], wanted: Sequence[int]) -> Iterator[tuple[bytes, list[int]]]:
+    """Pack the wanted contents into group frames; yields each frame and the indexes of its members."""
+    group: list[int] = []
+    size = 0
+    for index in wanted:
+        group.append(index)
+        size += len(contents[index])
+        if size >= frame.FRAME_BYTES:
+            yield frame.pack([contents[i] for i in group]), group
+            group, size = [], 0
+    if group:
+        yield frame.pack([contents[i] for i in group]), group
+
+
+def hash_large(
+    root: Root,
+    job: Job,
+    settings: Settings,
+    write: Callable[[Buffer], object] | None,
+    told: Callable[[int], object],
+) -> Hashed:
+    """Read and hash one large file through one buffer.
+
+    Args:
+        root: directory that the path is below.
+        job: path and row.
+        settings: see :class:`Settings`.
+        write: receives the bytes as well, if given.
+        told: is told the size of each part that was read.
+    """
+    path, row = job
+    try:
+        descriptor = _open(root, path, settings)
+    except OSError as error:
+        return _failed(row, reason=error.strerror or str(error))
+    try:
+        return _stream(descriptor, row, settings, write, told)
+    except OSError as error:
+        return _failed(row, reason=error.strerror or str(error))
+    finally:
+        os.close(descriptor)
+
+
+def _stream(
+    descriptor: int,
+    row: bytes,
+    settings: Settings,
+    write: Callable[[Buffer], object] | None,
+    told: Callable[[int], object],
+) -> Hashed:
+    opened = pack_row(os.fstat(descriptor))
+    changed = _differing(row, opened)
+    if changed and not (settings.allow_growing and _grew(row, opened)):
+        return _failed(row, changed=changed)
+    left = Row._make(ROW.unpack(opened)).size_bytes
+    twin = TwinHasher()
+    blob = BlobHasher(left) if settings.git else None
+    # A buffer that does not start at the start of a page reads faster from the page cache.
+    buffer = memoryview(bytearray(_CHUNK_BYTES + 4096))[2048 : 2048 + _CHUNK_BYTES]
+    flags = PLAIN
+    with open(descriptor, "rb", buffering=0, closefd=False) as file:
+        while left:
+            count = file.readinto(buffer[: min(left, _CHUNK_BYTES)])
+            if not count:
+                break
+            part = buffer[:count]
+            if twin.size_bytes == 0:
+                flags = flags_of(bytes(part[:64]))
+            twin.update(part)
+            if blob is not None:
+                blob.update(part)
+            if write is not None:
+                write(part)
+            left -= count
+            told(count)
+    after = pack_row(os.fstat(descriptor))
+    if after != opened or left:
+        if left or not (settings.allow_growing and _grew(opened, after)):
+            return _failed(row, changed=_differing(opened, after) or ["size"])
+        flags |= PREFIX
+    found = twin.digests()
+    git = blob.digest() if blob is not None else b""
+    return Hashed(found.blake3, found.sha256, found.size_bytes, git, flags, opened)
+
+
+def hash_file(path: str | bytes | os.PathLike[str]) -> Digests:
+    """Return both digests of one file, streamed; for verifying files outside a store.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    twin = TwinHasher()
+    buffer = memoryview(bytearray(_CHUNK_BYTES + 4096))[2048 : 2048 + _CHUNK_BYTES]
+    with open(path, "rb", buffering=0) as file:
+        while count := file.readinto(buffer):
+            twin.update(buffer[:count])
+    return twin.digests()

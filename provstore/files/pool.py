@@ -1,0 +1,188 @@
+"""Batches of small files, hashed here or in worker processes.
+
+Threads do not help with small files: each costs a few system calls of microseconds, and each call hands
+the interpreter lock over. Workers are plain child processes that read nothing but the files they are told
+to; they hold no store. Between hashing and packing a worker asks which contents are wanted, so nothing is
+compressed that the store has already.
+"""
+
+import marshal
+import os
+import select
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any, Final, NamedTuple
+
+from provstore.files.hashing import Hashed, Job, Settings, frames_of, read_batch
+from provstore.files.walk import Root
+
+WORTH_WORKERS: Final = 2000
+"""Fewer files than this are hashed in this process: starting a worker costs as much as a thousand files."""
+
+_LENGTH: Final = struct.Struct("<Q")
+
+Wanted = Callable[[Sequence[Job], Sequence[Hashed]], list[int]]
+"""Says which of a batch's contents are to be packed."""
+
+
+class Packed(NamedTuple):
+    """One finished batch: its jobs, their results in the same order, and frames with their members."""
+
+    jobs: Sequence[Job]
+    results: Sequence[Hashed]
+    frames: list[tuple[bytes, list[int]]]
+
+
+def default_workers(files: int) -> int:
+    """Return how many worker processes are worth their start for so many small files."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores if files >= WORTH_WORKERS and cores > 1 else 0
+
+
+def run(
+    root: Root, batches: Iterator[list[Job]], settings: Settings, wanted: Wanted, workers: int
+) -> Iterator[Packed]:
+    """Hash batches of small files, in any order.
+
+    Args:
+        root: directory that all paths are below.
+        batches: jobs, a few hundred a batch.
+        settings: how to read.
+        wanted: asked for each batch after hashing, before packing.
+        workers: number of processes; 0 does it all here.
+    """
+    if workers <= 0:
+        for jobs in batches:
+            yield _here(root, jobs, settings, wanted)
+        return
+    pool = [_Worker(root, settings) for _ in range(workers)]
+    try:
+        yield from _dispatch(pool, root, batches, settings, wanted)
+    finally:
+        for worker in pool:
+            worker.stop()
+
+
+def _here(root: Root, jobs: Sequence[Job], settings: Settings, wanted: Wanted) -> Packed:
+    results, contents = read_batch(root, jobs, settings)
+    indexes = wanted(jobs, results)
+    return Packed(jobs, results, list(frames_of(contents, indexes)) if settings.keep else [])
+
+
+def _dispatch(
+    pool: "list[_Worker]", root: Root, batches: Iterator[list[Job]], settings: Settings, wanted: Wanted
+) -> Iterator[Packed]:
+    busy: dict[int, _Worker] = {}
+    poller = select.poll()
+    for worker in pool:
+        jobs = next(batches, None)
+        if jobs is not None:
+            worker.give(jobs)
+            busy[worker.descriptor] = worker
+            poller.register(worker.descriptor, select.POLLIN | select.POLLHUP)
+    while busy:
+        for descriptor, _ in poller.poll():
+            worker = busy[descriptor]
+            done = worker.step(wanted)
+            if done is None and worker.alive:
+                continue
+            lost = None if done is not None else worker.jobs
+            jobs = next(batches, None) if worker.alive else None
+            if jobs is None:
+                del busy[descriptor]
+                poller.unregister(descriptor)
+            else:
+                worker.give(jobs)
+            if done is not None:
+                yield done
+            elif lost is not None:
+                # The worker died; its files are read here instead, and it gets no more.
+                yield _here(root, lost, settings, wanted)
+    for jobs in batches:
+        yield _here(root, jobs, settings, wanted)
+
+
+class _Worker:
+    """The parent's side of one child process."""
+
+    def __init__(self, root: Root, settings: Settings) -> None:
+        code = f"import sys; sys.path[:] = {sys.path!r}; from provstore.files import pool; pool.serve()"
+        self._process = subprocess.Popen(
+            [sys.executable, "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        if self._process.stdin is None or self._process.stdout is None:
+            raise OSError("a worker process has no pipes")
+        self._in: IO[bytes] = self._process.stdin
+        self._out: IO[bytes] = self._process.stdout
+        self.descriptor = self._out.fileno()
+        self.alive = True
+        self.jobs: list[Job] = []
+        self._results: list[Hashed] | None = None
+        self._send((root.path, tuple(settings)))
+
+    def _send(self, message: Any) -> None:
+        try:
+            send(self._in, message)
+        except BrokenPipeError:
+            self.alive = False
+
+    def give(self, jobs: list[Job]) -> None:
+        self.jobs = jobs
+        self._results = None
+        self._send(jobs)
+
+    def step(self, wanted: Wanted) -> Packed | None:
+        """Take the next message; returns the batch when it is finished."""
+        message = receive(self._out)
+        if message is None:
+            self.alive = False
+            return None
+        if self._results is None:
+            self._results = [Hashed(*fields) for fields in message]
+            self._send(wanted(self.jobs, self._results))
+            return None
+        return Packed(self.jobs, self._results, [(bytes(data), list(group)) for data, group in message])
+
+    def stop(self) -> None:
+        self._in.close()
+        self._out.close()
+        self._process.kill()
+        self._process.wait()
+
+
+def send(file: IO[bytes], message: Any) -> None:
+    """Write one message of plain values to a pipe."""
+    data = marshal.dumps(message)
+    file.write(_LENGTH.pack(len(data)))
+    file.write(data)
+    file.flush()
+
+
+def receive(file: IO[bytes]) -> Any:
+    """Read one message from a pipe of this program's own child or parent; None at its end."""
+    head = file.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    data = file.read(length)
+    return marshal.loads(data) if len(data) == length else None
+
+
+def serve() -> None:
+    """Be a worker: read batches from standard input until it closes."""
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    first = receive(source)
+    if first is None:
+        return
+    path, fields = first
+    settings = Settings(*fields)
+    with Root(path) as root:
+        while (jobs := receive(source)) is not None:
+            results, contents = read_batch(root, jobs, settings)
+            send(sink, [tuple(result) for result in results])
+            wanted = receive(source)
+            if wanted is None:
+                return
+            send(sink, list(frames_of(contents, wanted)) if settings.keep else [])

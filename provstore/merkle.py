@@ -1,0 +1,362 @@
+"""Merkle trees over directories: building, walking, looking up and comparing.
+
+A directory of up to :data:`SPLIT_ABOVE` names is one leaf. A bigger one is cut after each name whose
+BLAKE3 ends in enough zero bits, so its shape depends on the set of names alone: changing one file rewrites
+one leaf and the path above it, and comparing two versions skips every equal part. Nothing here does I/O;
+records come from a ``fetch`` function that has already checked their ids.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from blake3 import blake3
+
+from provstore import records
+from provstore.errors import CanonError, MalformedError
+from provstore.ids import RawId, to_raw
+from provstore.paths import join, name_fields, show
+from provstore.records.tree import TreeChild, TreeEntry, TreeIndex, TreeLeaf, check_entry
+
+SPLIT_ABOVE: Final = 64
+"""Largest number of names that stay in one leaf."""
+
+SPLIT_BITS: Final = 5
+"""Zero bits of BLAKE3(name) that end a leaf; each level above needs as many more. Mean leaf: 32 names."""
+
+MAX_NODE_ENTRIES: Final = 4096
+"""A node ends here at the latest, so that chosen names cannot make one without bound."""
+
+Fetch = Callable[[RawId], bytes]
+"""Gives the checked bytes of a record, or raises an error of ``provstore.errors``."""
+
+Node = tuple[RawId, bytes]
+"""Id and canonical bytes of one record."""
+
+Change = tuple[bytes, TreeEntry | None, TreeEntry | None]
+"""Path, entry before, entry after; one of the two is None for an addition or a removal."""
+
+
+class _Part(NamedTuple):
+    """A node as its parent sees it."""
+
+    level: int
+    id: RawId
+    last: bytes
+    entries: int
+
+
+def build(entries: Sequence[TreeEntry]) -> list[Node]:
+    """Return the records of one directory, the root last.
+
+    Args:
+        entries: sorted by the bytes of their names, each name once.
+
+    Raises:
+        CanonError: entries out of order, or in a name that is not safe.
+
+    Example:
+        >>> len(build([TreeEntry(kind="directory", name="a", tree="0" * 64)]))
+        1
+    """
+    names = [entry.raw_name() for entry in entries]
+    if any(a >= b for a, b in itertools.pairwise(names)):
+        raise CanonError("tree", "entries are not in the order of their names, or a name is there twice")
+    nodes: list[Node] = []
+    if len(entries) <= SPLIT_ABOVE:
+        nodes.append(records.encode(TreeLeaf(entries=tuple(entries))))
+        return nodes
+    parts: list[_Part] = []
+    for start, end in _cuts(names, 0):
+        node = records.encode(TreeLeaf(entries=tuple(entries[start:end])))
+        nodes.append(node)
+        parts.append(_Part(0, node[0], names[end - 1], end - start))
+    level = 0
+    while len(parts) > 1:
+        level += 1
+        above = []
+        for start, end in _cuts([part.last for part in parts], level):
+            below = parts[start:end]
+            node = records.encode(TreeIndex(level=level, children=tuple(map(_child, below))))
+            nodes.append(node)
+            above.append(_Part(level, node[0], below[-1].last, sum(part.entries for part in below)))
+        parts = above
+    return nodes
+
+
+def _child(part: _Part) -> TreeChild:
+    last, last_hex = name_fields(part.last)
+    return TreeChild(tree=part.id.hex(), entries=part.entries, last=last, last_hex=last_hex)
+
+
+def _cuts(names: Sequence[bytes], level: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each node over ``names``; end excluded."""
+    mask = (1 << (SPLIT_BITS * (level + 1))) - 1
+    start = 0
+    for end, name in enumerate(names, 1):
+        low = int.from_bytes(blake3(name).digest(8), "little")
+        if low & mask == 0 or end - start == MAX_NODE_ENTRIES or end == len(names):
+            yield start, end
+            start = end
+
+
+def parse_node(data: bytes, where: str = "tree") -> TreeLeaf | TreeIndex:
+    """Decode a tree record and check what its schema cannot say.
+
+    Raises:
+        CanonError: order, fields or level are wrong.
+        MalformedError: the record is no tree.
+    """
+    record = records.decode(data, where)
+    if isinstance(record, TreeLeaf):
+        names = [check_entry(entry, where) for entry in record.entries]
+    elif isinstance(record, TreeIndex):
+        names = [child.raw_last() for child in record.children]
+        for child in record.children:
+            to_raw(child.tree, where)
+        if record.level < 1 or not names:
+            raise CanonError(where, "an index needs a level of 1 or more and children")
+    else:
+        raise MalformedError(where, f"is a {type(record).__name__} record, not a tree")
+    if any(a >= b for a, b in itertools.pairwise(names)):
+        raise CanonError(where, "names are not in order")
+    return record
+
+
+def entries_of(fetch: Fetch, tree: RawId) -> Iterator[TreeEntry]:
+    """Yield the entries of one directory in the order of their names."""
+    todo = [(tree, -1)]
+    while todo:
+        node_id, level = todo.pop()
+        node = _node(fetch, node_id, level)
+        if isinstance(node, TreeLeaf):
+            yield from node.entries
+        else:
+            todo.extend((bytes.fromhex(child.tree), node.level - 1) for child in reversed(node.children))
+
+
+def _node(fetch: Fetch, node_id: RawId, level: int = -1) -> TreeLeaf | TreeIndex:
+    """Fetch and parse a node; ``level`` is the one it must have, or -1 for any (a root)."""
+    where = f"tree {node_id.hex()}"
+    node = parse_node(fetch(node_id), where)
+    found = 0 if isinstance(node, TreeLeaf) else node.level
+    if level not in (-1, found):
+        raise CanonError(where, f"level {found} where level {level} belongs")
+    return node
+
+
+def walk(fetch: Fetch, tree: RawId, prefix: bytes = b"") -> Iterator[tuple[bytes, TreeEntry]]:
+    """Yield path and entry of everything below a directory, parents before children, names in order.
+
+    Args:
+        fetch: gives checked record bytes.
+        tree: id of the directory.
+        prefix: path that is put before each name.
+    """
+    todo = [(prefix, entries_of(fetch, tree))]
+    while todo:
+        base, entries = todo[-1]
+        for entry in entries:
+            path = join(base, entry.raw_name())
+            yield path, entry
+            if entry.kind == "directory":
+                todo.append((path, entries_of(fetch, to_raw(entry.tree or ""))))
+                break
+        else:
+            todo.pop()
+
+
+def node_ids(fetch: Fetch, tree: RawId, seen: set[RawId]) -> Iterator[RawId]:
+    """Yield the id of every tree record at and below ``tree`` that is not in ``seen``, and add it there."""
+    todo = [tree]
+    while todo:
+        node_id = todo.pop()
+        if node_id in seen:
+            continue
+        seen.add(node_id)
+        yield node_id
+        node = _node(fetch, node_id)
+        if isinstance(node, TreeLeaf):
+            todo.extend(bytes.fromhex(e.tree) for e in node.entries if e.tree is not None)
+        else:
+            todo.extend(bytes.fromhex(child.tree) for child in node.children)
+
+
+def find(fetch: Fetch, tree: RawId, path: bytes) -> tuple[TreeEntry | None, list[bytes]]:
+    """Look one path up.
+
+    Returns:
+        The entry, or None, and the bytes of the records from ``tree`` down to the leaf that holds it (or
+        would hold it), which prove the answer.
+    """
+    trail: list[bytes] = []
+    node_id = tree
+    names = path.split(b"/")
+    for depth, name in enumerate(names, 1):
+        entry = None
+        while entry is None:
+            data = fetch(node_id)
+            trail.append(data)
+            node = parse_node(data, f"tree {node_id.hex()}")
+            if isinstance(node, TreeLeaf):
+                entry = next((e for e in node.entries if e.raw_name() == name), None)
+                break
+            child = next((c for c in node.children if c.raw_last() >= name), None)
+            if child is None:
+                break
+            node_id = to_raw(child.tree)
+        if entry is None or depth == len(names):
+            return entry, trail
+        if entry.kind != "directory":
+            return None, trail
+        node_id = to_raw(entry.tree or "")
+    return None, trail
+
+
+class _Stream:
+    """One side of a comparison: parts and entries of a directory, opened only where needed."""
+
+    def __init__(self, fetch: Fetch, tree: RawId | None) -> None:
+        self._fetch = fetch
+        self.stack: list[_Part | TreeEntry] = []
+        if tree is not None:
+            self.open(tree)
+
+    def head(self) -> _Part | TreeEntry | None:
+        return self.stack[-1] if self.stack else None
+
+    def open(self, tree: RawId) -> None:
+        node = _node(self._fetch, tree)
+        if isinstance(node, TreeLeaf):
+            self.stack.extend(reversed(node.entries))
+        else:
+            below = node.level - 1
+            self.stack.extend(
+                _Part(below, bytes.fromhex(child.tree), child.raw_last(), child.entries)
+                for child in reversed(node.children)
+            )
+
+    def descend(self) -> None:
+        part = self.stack.pop()
+        if isinstance(part, _Part):
+            self.open(part.id)
+
+
+def _compare(a: _Stream, b: _Stream) -> Iterator[tuple[TreeEntry | None, TreeEntry | None]]:
+    """Yield the pairs of entries of one directory that differ, in the order of names."""
+    while True:
+        x, y = a.head(), b.head()
+        if x is None and y is None:
+            return
+        if isinstance(x, _Part) and isinstance(y, _Part):
+            if x.id == y.id:
+                a.stack.pop()
+                b.stack.pop()
+                continue
+            if x.level >= y.level:
+                a.descend()
+            if y.level >= x.level:
+                b.descend()
+        elif isinstance(x, _Part):
+            a.descend()
+        elif isinstance(y, _Part):
+            b.descend()
+        elif y is None or (x is not None and x.raw_name() < y.raw_name()):
+            a.stack.pop()
+            yield x, None
+        elif x is None or y.raw_name() < x.raw_name():
+            b.stack.pop()
+            yield None, y
+        else:
+            a.stack.pop()
+            b.stack.pop()
+            if x != y:
+                yield x, y
+
+
+def diff(fetch_a: Fetch, a: RawId, fetch_b: Fetch, b: RawId, prefix: bytes = b"") -> Iterator[Change]:
+    """Yield what differs between two directories, in path order, skipping every equal part.
+
+    A directory that only one side has is one change; a directory that both have is entered.
+    """
+    if a == b:
+        return
+    todo = [(prefix, _compare(_Stream(fetch_a, a), _Stream(fetch_b, b)))]
+    while todo:
+        base, pairs = todo[-1]
+        for x, y in pairs:
+            entry = x or y
+            if entry is None:
+                continue
+            path = join(base, entry.raw_name())
+            if x is not None and y is not None and x.kind == y.kind == "directory":
+                sides = _Stream(fetch_a, to_raw(x.tree or "")), _Stream(fetch_b, to_raw(y.tree or ""))
+                todo.append((path, _compare(*sides)))
+                break
+            yield path, x, y
+        else:
+            todo.pop()
+
+
+def build_tree(members: Iterable[tuple[bytes, TreeEntry]]) -> list[Node]:
+    """Return the records of a whole tree, root last, from ``(path, entry)`` pairs of its leaves.
+
+    Args:
+        members: files, symlinks, and directories with no members of their own, in any order. The name of
+            an entry is set from its path; parent directories are made as needed.
+
+    Raises:
+        CanonError: one path lies below another that is no directory, or is there twice.
+    """
+    root: dict[bytes, object] = {}
+    for path, entry in members:
+        *parents, name = path.split(b"/")
+        here = root
+        for parent in parents:
+            below = here.setdefault(parent, {})
+            if not isinstance(below, dict):
+                raise CanonError("tree", f"{show(path)} lies below something that is no directory")
+            here = below
+        if name in here:
+            if not (entry.kind == "directory" and isinstance(here[name], dict)):
+                raise CanonError("tree", f"{show(path)} is there twice")
+            continue
+        here[name] = {} if entry.kind == "directory" else entry
+    return _assemble(root)
+
+
+def _assemble(root: dict[bytes, object]) -> list[Node]:
+    """Build nested dictionaries into nodes, deepest first, without recursion."""
+    nodes: list[Node] = []
+    built: dict[int, str] = {}
+    todo: list[tuple[dict[bytes, object], bool]] = [(root, False)]
+    while todo:
+        here, children_done = todo.pop()
+        if not children_done:
+            todo.append((here, True))
+            todo.extend((value, False) for value in here.values() if isinstance(value, dict))
+            continue
+        entries = [_named(name, here[name], built) for name in sorted(here)]
+        made = build(entries)
+        nodes.extend(made)
+        built[id(here)] = made[-1][0].hex()
+    return nodes
+
+
+def _named(name: bytes, value: object, built: dict[int, str]) -> TreeEntry:
+    text, text_hex = name_fields(name)
+    if isinstance(value, TreeEntry):
+        if value.name == text and value.name_hex == text_hex:
+            return value
+        return TreeEntry(
+            kind=value.kind,
+            name=text,
+            name_hex=text_hex,
+            blake3=value.blake3,
+            sha256=value.sha256,
+            size_bytes=value.size_bytes,
+            target=value.target,
+            target_hex=value.target_hex,
+            state=value.state,
+        )
+    return TreeEntry(kind="directory", name=text, name_hex=text_hex, tree=built[id(value)])

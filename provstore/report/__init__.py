@@ -1,0 +1,1 @@
+"""Reports as text for people, as exit codes, and as published schemas; pure, nothing here prints."""

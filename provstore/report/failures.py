@@ -1,0 +1,63 @@
+"""An error as text for people and as a document for programs."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from provstore.errors import ProvError
+
+
+class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """What went wrong; further fields are those of the error's class, under their own names.
+
+    Attributes:
+        code: stable name of the way to fail; the error reference lists them.
+        message: what happened, where, what was expected and found.
+        remedy: what a person can do about it.
+        exit_code: what the command exits with.
+    """
+
+    code: str
+    message: str
+    remedy: str
+    exit_code: int
+
+
+class ErrorDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What ``--json`` prints when a command could not look.
+
+    Attributes:
+        error: what went wrong.
+    """
+
+    error: ErrorDetail
+
+
+def error_document(error: ProvError) -> dict[str, dict[str, object]]:
+    """Return the document of an error: its four common fields, and those of its class.
+
+    Example:
+        >>> from provstore.errors import NotFoundError
+        >>> error_document(NotFoundError("run", "no such ref"))["error"]["name"]
+        'run'
+    """
+    own = {name: value for name, value in vars(error).items() if not name.startswith("_")}
+    common = {
+        "code": error.code,
+        "message": error.message,
+        "remedy": error.remedy,
+        "exit_code": error.exit_code,
+    }
+    return {"error": common | {name: value for name, value in own.items() if name not in common}}
+
+
+def error_lines(error: ProvError) -> Iterator[str]:
+    """Yield the text of an error: the message, then what to do.
+
+    Example:
+        >>> from provstore.errors import ReadOnlyError
+        >>> print(*error_lines(ReadOnlyError("/mnt/store")), sep=" | ")
+        error [read-only]: /mnt/store is read-only |   Choose a store you may write to with --store.
+    """
+    yield from f"error [{error.code}]: {error.message}".splitlines()
+    yield f"  {error.remedy}"

@@ -1,0 +1,104 @@
+"""Text of what was looked at and judged: verify, fsck, doctor, schema check."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from provstore.report.text import amount, columns, count, short
+from provstore.reports import Check, Damage, DoctorReport, FsckReport, Metric, Missing, VerifyReport
+
+SHOWN_MISSING = 20
+"""Members whose absent bytes are listed one by one; the report itself always has all of them."""
+
+
+def verify_lines(report: VerifyReport) -> Iterator[str]:
+    """Yield the verdict, what was counted, then everything that is not a pass, then what passed.
+
+    Example:
+        >>> next(verify_lines(VerifyReport(packet="ab" * 32, outcome="PASS", checks=())))[:16]
+        'PASS  packet aba'
+    """
+    about = f"packet {report.packet}" if report.packet else "checksum file"
+    yield f"{report.outcome}  {about}"
+    tally = Counter(check.outcome for check in report.checks)
+    found = ", ".join(f"{number} {outcome}" for outcome, number in sorted(tally.items())) or "no checks"
+    looked = count(report.objects_checked, "object")
+    yield f"  {looked} re-hashed ({amount(report.bytes_checked)}); checks: {found}"
+    for check in report.checks:
+        if check.outcome not in ("PASS", "NOT-APPLICABLE"):
+            yield from _finding(check)
+    passed = [check for check in report.checks if check.outcome in ("PASS", "NOT-APPLICABLE")]
+    yield from columns([(check.outcome, check.check, _place(check), check.message) for check in passed])
+    yield from _metrics(report.metrics)
+    yield from _missing(report.missing)
+
+
+def _finding(check: Check) -> Iterator[str]:
+    """Yield one finding with what was expected, what was found and where to look."""
+    yield f"{check.outcome}  {check.code}  {_place(check)}"
+    details = (("expected", check.expected), ("found", check.found), ("where", check.location))
+    for name, value in details:
+        if value is not None:
+            yield f"      {name:<9} {value}"
+    for line in check.message.splitlines():
+        yield f"      {line}"
+
+
+def _place(check: Check) -> str:
+    return " ".join(part for part in (check.role, check.path) if part) or "(whole)"
+
+
+def _metrics(metrics: tuple[Metric, ...]) -> Iterator[str]:
+    yield from columns([("metric", m.name, f"{m.value} {m.unit}", f"({m.convention})") for m in metrics])
+
+
+def _missing(missing: tuple[Missing, ...]) -> Iterator[str]:
+    if not missing:
+        return
+    yield f"not here: {count(len(missing), 'member')}; nothing about their bytes was checked"
+    for item in missing[:SHOWN_MISSING]:
+        where = "; ".join(item.origins) or "no origin stated"
+        place = " ".join(part for part in (item.role, item.path) if part)
+        yield f"  {item.custody}  {place}  {short(item.sha256)}  {amount(item.size_bytes)}  ({where})"
+    if len(missing) > SHOWN_MISSING:
+        yield f"  ... and {len(missing) - SHOWN_MISSING} more; --json lists them all"
+
+
+def fsck_lines(report: FsckReport) -> Iterator[str]:
+    r"""Yield the state of a store, then each damage with the packet and role that it touches.
+
+    Example:
+        >>> print(*fsck_lines(FsckReport(objects=2, records=1, bytes=9, damaged=())), sep="\n")
+        PASS  store whole: 2 objects (9 B) and 1 record re-hashed
+    """
+    looked = (
+        f"{count(report.objects, 'object')} ({amount(report.bytes)}) and {count(report.records, 'record')}"
+    )
+    if report.damaged:
+        yield f"FAIL  store damaged in {count(len(report.damaged), 'place')}: {looked} re-hashed"
+    else:
+        yield f"PASS  store whole: {looked} re-hashed"
+    for damage in report.damaged:
+        yield from _damage(damage)
+    if report.unreferenced or report.leftovers:
+        loose = count(report.unreferenced, "unreferenced item")
+        yield f"  {loose}, {count(report.leftovers, 'leftover file')}: `prov gc` lists them"
+
+
+def _damage(damage: Damage) -> Iterator[str]:
+    yield f"FAIL  {damage.id}"
+    yield f"      {damage.reason}"
+    place = " ".join(part for part in (damage.role, damage.path) if part)
+    yield f"      in {place or 'nothing that a ref reaches'}" + (
+        f" of packet {damage.packet}" if damage.packet else ""
+    )
+
+
+def doctor_lines(report: DoctorReport) -> Iterator[str]:
+    """Yield one line for each thing that was looked at, the verdict first.
+
+    Example:
+        >>> list(doctor_lines(DoctorReport(outcome="PASS", checks=())))
+        ['PASS  0 things looked at']
+    """
+    yield f"{report.outcome}  {count(len(report.checks), 'thing')} looked at"
+    yield from columns([(check.outcome, check.name, check.found) for check in report.checks])

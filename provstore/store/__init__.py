@@ -1,0 +1,1 @@
+"""Where bytes are kept: one small synchronous protocol, and the stores that implement it."""

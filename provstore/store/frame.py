@@ -1,0 +1,237 @@
+"""Frames: bytes as they are stored, compressed where that pays. The only module that knows zstd.
+
+A frame is a header of 9 bytes (codec, plain size, stored size; integers little-endian) and the payload.
+Codec 0 is the plain bytes, codec 1 one Zstandard frame (RFC 8878) that states its content size. Stored
+forms never enter an id, so another level or library version changes nothing that is hashed.
+"""
+
+import struct
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Final, Protocol
+
+import zstandard
+
+from provstore.errors import FrameError
+from provstore.ids import Buffer
+
+HEADER: Final = struct.Struct("<BII")
+RAW: Final = 0
+ZSTD: Final = 1
+
+FRAME_BYTES: Final = 1 << 20
+"""Plain bytes after which a group of small objects is closed. See LAYOUT.md for the figures."""
+
+BLOB_FRAME_BYTES: Final = 1 << 20
+"""Plain bytes of each frame of a compressed blob file."""
+
+MAX_PLAIN: Final = 16 << 20
+"""Most plain bytes of one frame; a header that states more is refused before any work."""
+
+SAMPLE_BYTES: Final = 128 << 10
+"""Bytes from the beginning of a large object that decide whether compressing it pays."""
+
+LEVEL: Final = 3
+
+_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_KEEP: Final = 0.97
+_SAMPLE_KEEP: Final = 0.90
+_MIN_ZSTD_BYTES: Final = 64
+
+
+class Source(Protocol):
+    """Anything with ``read``."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to ``size`` bytes; none at the end."""
+
+
+class Sink(Protocol):
+    """Anything with ``write``."""
+
+    def write(self, data: Buffer, /) -> object:
+        """Take all bytes."""
+
+
+class _PerThread(threading.local):
+    """Compressors are not safe to share, and making one costs more than a small frame."""
+
+    def __init__(self) -> None:
+        self.compressors: dict[int, zstandard.ZstdCompressor] = {}
+        self.decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_PLAIN)
+
+
+_local = _PerThread()
+
+
+def _compress(data: Buffer, level: int) -> bytes:
+    compressor = _local.compressors.get(level)
+    if compressor is None:
+        compressor = _local.compressors[level] = zstandard.ZstdCompressor(
+            level=level, write_content_size=True, write_checksum=False, write_dict_id=False
+        )
+    return compressor.compress(data)
+
+
+def pack(parts: Sequence[Buffer], level: int = LEVEL) -> bytes:
+    """Return a frame of the parts joined; equal input gives equal bytes.
+
+    Args:
+        parts: plain bytes, together at most :data:`MAX_PLAIN`.
+        level: of Zstandard, 1 to 19.
+
+    Raises:
+        FrameError: more plain bytes than a frame may hold.
+
+    Example:
+        >>> len(pack([b"ab" * 500, b"c"])) < 60
+        True
+        >>> pack([b"x"])[9:]
+        b'x'
+    """
+    plain = b"".join(parts)
+    size = len(plain)
+    if size > MAX_PLAIN:
+        raise FrameError("frame", f"{size} plain bytes are more than {MAX_PLAIN}")
+    if size >= _MIN_ZSTD_BYTES:
+        packed = _compress(plain, level)
+        if len(packed) <= size * _KEEP:
+            return HEADER.pack(ZSTD, size, len(packed)) + packed
+    return HEADER.pack(RAW, size, size) + plain
+
+
+def check_header(header: Buffer, limit_bytes: int = MAX_PLAIN, where: str = "frame") -> tuple[int, int, int]:
+    """Return codec, plain size and stored size of a frame from its first 9 bytes.
+
+    Raises:
+        FrameError: cut short, an unknown codec, or sizes out of bounds.
+    """
+    if len(header) < HEADER.size:
+        raise FrameError(where, f"{len(header)} bytes are no frame header")
+    codec, plain, stored = HEADER.unpack_from(header)
+    if codec not in (RAW, ZSTD):
+        raise FrameError(where, f"codec {codec} is unknown")
+    if plain > limit_bytes:
+        raise FrameError(where, f"states {plain} plain bytes, more than {limit_bytes}")
+    if stored > plain or (codec == RAW and stored != plain):
+        raise FrameError(where, f"states {stored} stored bytes for {plain} plain ones")
+    return codec, plain, stored
+
+
+def plain_size(frame: Buffer, where: str = "frame") -> int:
+    """Return the plain size that a whole frame states, without unpacking it.
+
+    Raises:
+        FrameError: the frame is not as long as its header says, or the header is malformed.
+
+    Example:
+        >>> plain_size(pack([b"abc"]))
+        3
+    """
+    _, plain, stored = check_header(frame, where=where)
+    if len(frame) != HEADER.size + stored:
+        raise FrameError(where, f"has {len(frame)} bytes, its header says {HEADER.size + stored}")
+    return plain
+
+
+def unpack(frame: Buffer, limit_bytes: int = MAX_PLAIN, where: str = "frame") -> bytes:
+    """Return the plain bytes of a frame. Every bound is checked before memory is asked for.
+
+    Raises:
+        FrameError: anything but exactly one whole frame of at most ``limit_bytes`` plain bytes.
+
+    Example:
+        >>> unpack(pack([b"ab", b"c"]))
+        b'abc'
+    """
+    codec, plain, stored = check_header(frame, limit_bytes, where)
+    if len(frame) != HEADER.size + stored:
+        raise FrameError(where, f"has {len(frame)} bytes, its header says {HEADER.size + stored}")
+    payload = memoryview(frame)[HEADER.size :]
+    return bytes(payload) if codec == RAW else _decompress(payload, plain, where)
+
+
+def _decompress(payload: memoryview, plain: int, where: str) -> bytes:
+    if bytes(payload[:4]) != _MAGIC:
+        raise FrameError(where, "payload is no Zstandard frame")
+    try:
+        stated = zstandard.get_frame_parameters(payload)
+        # The library trusts a stated content size over any output limit, so it is compared first.
+        if stated.content_size != plain:
+            raise FrameError(where, f"payload states {stated.content_size} bytes, the header {plain}")
+        if stated.dict_id or stated.window_size > MAX_PLAIN:
+            raise FrameError(where, "payload needs a dictionary or a larger window than we write")
+        data = _local.decompressor.decompress(
+            payload, max_output_size=plain, read_across_frames=False, allow_extra_data=False
+        )
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise FrameError(where, f"payload does not unpack: {error}") from error
+    if len(data) != plain:
+        raise FrameError(where, f"unpacks to {len(data)} bytes, its header says {plain}")
+    return data
+
+
+def is_compressible(sample: Buffer) -> bool:
+    r"""Say whether a large object is worth compressing, judged by its first bytes at level 1.
+
+    Example:
+        >>> is_compressible(b"a line of a log\n" * 100)
+        True
+    """
+    return len(sample) >= _MIN_ZSTD_BYTES and len(_compress(sample, 1)) <= len(sample) * _SAMPLE_KEEP
+
+
+class FrameWriter:
+    """Writes one object as a sequence of frames, so that damage and reading stay local.
+
+    Attributes:
+        stored_bytes: bytes given to the file so far.
+
+    Example:
+        >>> import io
+        >>> out = io.BytesIO()
+        >>> writer = FrameWriter(out)
+        >>> writer.write(b"x" * 100)
+        >>> writer.finish()
+        >>> list(read_frames(io.BytesIO(out.getvalue()))) == [b"x" * 100]
+        True
+    """
+
+    def __init__(self, file: Sink, level: int = LEVEL, frame_bytes: int = BLOB_FRAME_BYTES) -> None:
+        self._file = file
+        self._level = level
+        self._frame_bytes = frame_bytes
+        self._parts: list[bytes] = []
+        self._gathered = 0
+        self.stored_bytes = 0
+
+    def write(self, data: Buffer) -> None:
+        """Append plain bytes."""
+        view = memoryview(data)
+        while view.nbytes:
+            part = view[: self._frame_bytes - self._gathered]
+            self._parts.append(bytes(part))
+            self._gathered += part.nbytes
+            view = view[part.nbytes :]
+            if self._gathered == self._frame_bytes:
+                self.finish()
+
+    def finish(self) -> None:
+        """Write what is gathered as a last, possibly shorter frame."""
+        if self._gathered:
+            packed = pack(self._parts, self._level)
+            self._parts = []
+            self._gathered = 0
+            self._file.write(packed)
+            self.stored_bytes += len(packed)
+
+
+def read_frames(file: Source, limit_bytes: int = MAX_PLAIN, where: str = "blob") -> Iterator[bytes]:
+    """Yield the plain bytes of each frame of a file that holds nothing but frames.
+
+    Raises:
+        FrameError: a frame is malformed or cut short.
+    """
+    while header := file.read(HEADER.size):
+        _, _, stored = check_header(header, limit_bytes, where)
+        yield unpack(header + file.read(stored), limit_bytes, where)

@@ -1,0 +1,143 @@
+"""A store directory: an LMDB index with small payloads in it, and files for large ones beside it."""
+
+import os
+import secrets
+import time
+from collections.abc import Sequence
+from typing import Final, Self
+
+from provstore.errors import NewerFormatError, NotAStoreError, ReadOnlyError, StoreDamagedError
+from provstore.ids import RawId
+from provstore.paths import show
+from provstore.store import lmdb_sweep, rows
+from provstore.store.lmdb_env import Env
+from provstore.store.lmdb_reader import LmdbReader
+from provstore.store.lmdb_registry import acquire, release
+from provstore.store.lmdb_stage import Home, LmdbStage
+from provstore.store.lmdb_txn import Txn
+from provstore.store.profile import DEFAULT, StoreProfile
+from provstore.store.protocol import CommitCounts, Stage
+from provstore.store.steps import reached
+from provstore.store.system import refused, sync_paths
+
+_DIRECTORIES: Final = ("blobs", "tmp")
+
+
+class LmdbStore(LmdbReader):
+    """A store directory, read and, where it may be, written. Made by :meth:`open` and :meth:`create`."""
+
+    def __init__(self, path: str, env: Env, profile: StoreProfile, writable: bool) -> None:
+        super().__init__(path, env)
+        self.writable = writable
+        self.profile = profile
+
+    @classmethod
+    def open(cls, path: str, *, writable: bool = True, profile: StoreProfile = DEFAULT) -> Self:
+        """Open a store. Nothing is written.
+
+        Args:
+            path: the directory with ``data.mdb``.
+            writable: whether stages and sweeps will be asked for.
+            profile: sizes, limits and waiting.
+
+        Raises:
+            NotAStoreError: there is no store.
+            NewerFormatError: it was made by a newer release.
+            StoreDamagedError: its index cannot be read.
+            ReadOnlyError: ``writable``, and it cannot be written.
+            InputOutputError: the system refused.
+        """
+        env = acquire(path, profile, writable)
+        try:
+            _check_format(env.get("settings", b"format"), show(path))
+        except BaseException:
+            release(env)
+            raise
+        return cls(path, env, profile, writable)
+
+    @classmethod
+    def create(cls, path: str, *, profile: StoreProfile = DEFAULT) -> Self:
+        """Make a store and open it; one that is there already is opened.
+
+        Raises:
+            NotAStoreError: the directory holds something else.
+            StoreFullError, InputOutputError: the system refused.
+        """
+        try:
+            _make_directories(path)
+            reached("init-directories")
+            env = acquire(path, profile, writable=True, create=True)
+            try:
+                reached("init-index")
+                if env.get("settings", b"format") is None:
+                    env.write(lambda txn: _initialise(txn, show(path)))
+                _check_format(env.get("settings", b"format"), show(path))
+                if profile.sync:
+                    sync_paths([path, os.path.dirname(os.path.abspath(path))], path)
+                reached("init-settings")
+            except BaseException:
+                release(env)
+                raise
+        except OSError as error:
+            raise refused(error, show(path)) from error
+        return cls(path, env, profile, writable=True)
+
+    def _home(self) -> Home:
+        return Home(self.path, self._env, self.profile)
+
+    def _require_writable(self) -> None:
+        if not self.writable:
+            raise ReadOnlyError(self.where, "it was opened for reading")
+
+    def stage(self) -> Stage:
+        """Begin to gather a seal."""
+        self._require_writable()
+        return LmdbStage(self._home())
+
+    def sweep(
+        self, objects: Sequence[RawId], records: Sequence[RawId], generation: int
+    ) -> CommitCounts | None:
+        """Remove objects and records that the caller found unreachable, in one commit."""
+        self._require_writable()
+        return lmdb_sweep.sweep(self._home(), objects, records, generation)
+
+    def remove_leftovers(self, older_than_ns: int) -> list[str]:
+        """Remove temporary and unindexed files left by killed writers; return their names."""
+        self._require_writable()
+        return lmdb_sweep.remove_leftovers(self._home(), older_than_ns)
+
+
+def _make_directories(path: str) -> None:
+    os.makedirs(path, exist_ok=True)
+    if not os.path.lexists(os.path.join(path, "data.mdb")):
+        strange = set(os.listdir(path)) - {*_DIRECTORIES, "lock.mdb", ".gitignore"}
+        if strange:
+            raise NotAStoreError(show(path), f"it holds other things ({show(min(strange))}, ...)")
+    elif os.stat(os.path.join(path, "data.mdb")).st_size == 0 and _has_blobs(path):
+        raise StoreDamagedError(show(path), "data.mdb is empty, but there are blob files")
+    for name in _DIRECTORIES:
+        os.makedirs(os.path.join(path, name), exist_ok=True)
+
+
+def _has_blobs(path: str) -> bool:
+    blobs = os.path.join(path, "blobs")
+    return os.path.isdir(blobs) and any(os.scandir(blobs))
+
+
+def _initialise(txn: Txn, where: str) -> None:
+    if txn.get("settings", b"format") is not None:
+        return
+    if txn.entries("objects") or txn.entries("refs"):
+        raise StoreDamagedError(where, "its settings are missing")
+    txn.put("settings", b"created_ns", rows.number_key(time.time_ns()))
+    txn.put("settings", b"format", str(rows.FORMAT).encode())
+    txn.put("settings", b"store_id", secrets.token_bytes(16))
+
+
+def _check_format(value: bytes | None, where: str) -> None:
+    if value is None:
+        raise NotAStoreError(
+            where, "its index has no settings of ours; `prov init` finishes a half-made store"
+        )
+    if value != str(rows.FORMAT).encode():
+        raise NewerFormatError(where, f"provstore store {value[:20].decode('ascii', 'replace')}")

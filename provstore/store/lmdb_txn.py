@@ -1,0 +1,111 @@
+"""The databases of the index, and a transaction over them: typed, by name, nothing more."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import lmdb
+
+from provstore.store.rows import DUPLICATES_KEY
+
+DATABASES: Final[dict[str, bool]] = {
+    "objects": False,
+    "records": False,
+    "frames": False,
+    "by_sha256": True,
+    "by_git": True,
+    "refs": False,
+    "ref_log": False,
+    "locations": False,
+    "stat_cache": False,
+    "settings": False,
+}
+"""Name of each database, and whether it is one key with sorted duplicates of one width."""
+
+Databases = dict[str, Any]
+"""Open handles by name; a database that an older release never made is not among them."""
+
+
+class Txn:
+    """One transaction, alive only inside :meth:`Env.read` or :meth:`Env.write`.
+
+    A database that does not exist reads as an empty one.
+    """
+
+    __slots__ = ("_databases", "_txn")
+
+    def __init__(self, txn: "lmdb.Transaction[bytes]", databases: Databases) -> None:
+        self._txn = txn
+        self._databases = databases
+
+    def get(self, database: str, key: bytes) -> bytes | None:
+        """Return a value or None."""
+        handle = self._databases.get(database)
+        return None if handle is None else self._txn.get(key, db=handle)
+
+    def get_many(self, database: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return the values that are there; fastest when the keys are sorted."""
+        handle = self._databases.get(database)
+        return {} if handle is None else dict(self._txn.cursor(handle).getmulti(keys))
+
+    def put(self, database: str, key: bytes, value: bytes) -> None:
+        """Set a value."""
+        self._txn.put(key, value, db=self._databases[database])
+
+    def put_sorted(self, database: str, items: Sequence[tuple[bytes, bytes]]) -> None:
+        """Set many values, sorted by key; pages are filled whole where all come after the last key."""
+        if items:
+            cursor = self._txn.cursor(self._databases[database])
+            append = not cursor.last() or cursor.key() < items[0][0]
+            cursor.putmulti(items, append=append)
+
+    def put_duplicates(self, database: str, values: Sequence[bytes]) -> None:
+        """Add sorted values under the one key of a look-up database."""
+        if values:
+            cursor = self._txn.cursor(self._databases[database])
+            append = not cursor.last() or cursor.value() < values[0]
+            cursor.putmulti([(DUPLICATES_KEY, value) for value in values], append=append)
+
+    def delete(self, database: str, key: bytes, value: bytes = b"") -> bool:
+        """Remove a key, or one duplicate of it; return whether it was there."""
+        handle = self._databases.get(database)
+        return handle is not None and self._txn.delete(key, value, db=handle)
+
+    def scan(self, database: str, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys and values from ``start`` on; must end inside the transaction."""
+        handle = self._databases.get(database)
+        if handle is None:
+            return
+        cursor = self._txn.cursor(handle)
+        if cursor.set_range(start) if start else cursor.first():
+            yield from cursor.iternext()
+
+    def scan_back(self, database: str) -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys and values from the last to the first; must end inside the transaction."""
+        handle = self._databases.get(database)
+        if handle is None:
+            return
+        cursor = self._txn.cursor(handle)
+        if cursor.last():
+            yield from cursor.iterprev()
+
+    def scan_duplicates(self, database: str, start: bytes) -> Iterator[bytes]:
+        """Yield the values of a look-up database from ``start`` on; must end inside the transaction."""
+        handle = self._databases.get(database)
+        if handle is None:
+            return
+        cursor = self._txn.cursor(handle)
+        if cursor.set_range_dup(DUPLICATES_KEY, start):
+            yield from cursor.iternext_dup()
+
+    def entries(self, database: str) -> int:
+        """Return the number of values of a database."""
+        handle = self._databases.get(database)
+        return 0 if handle is None else self._txn.stat(handle)["entries"]
+
+    def pages(self) -> dict[str, int]:
+        """Return the bytes of the pages of each database."""
+        found = {}
+        for name, handle in self._databases.items():
+            stat = self._txn.stat(handle)
+            found[name] = stat["psize"] * (stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"])
+        return found

@@ -1,0 +1,166 @@
+"""The one door for bytes: whatever leaves a store through here hashes to the id that was asked for.
+
+No flag turns the check off. Large objects are either checked before their first byte is given out
+(:func:`stream`), or given to a writer that the caller publishes only when :func:`copy` returned.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from provstore import records
+from provstore.errors import IntegrityError, MalformedError, NotFoundError, NotHeldError
+from provstore.ids import RECORD_KINDS, Buffer, Digests, RawId, TwinHasher, digests, object_id, record_id
+from provstore.merkle import Fetch
+from provstore.records.packet import Packet, check_packet
+from provstore.store.protocol import Reader
+
+WHOLE_LIMIT_BYTES: Final = 64 << 20
+"""Largest object that :func:`read` returns in one piece."""
+
+
+def read(reader: Reader, id: RawId, limit_bytes: int = WHOLE_LIMIT_BYTES) -> bytes:
+    """Return the bytes of an object.
+
+    Raises:
+        IntegrityError: the stored bytes do not hash to ``id``.
+        NotFoundError, NotHeldError: it is unknown, or its bytes are elsewhere.
+        MalformedError: it is larger than ``limit_bytes``.
+    """
+    info = reader.info(id)
+    if info is None:
+        raise NotFoundError(id.hex(), f"no such object in {reader.where}")
+    if info.size_bytes > limit_bytes:
+        raise MalformedError(id.hex(), f"{info.size_bytes} bytes is more than {limit_bytes} in one piece")
+    data = b"".join(reader.chunks(id))
+    found = object_id(data)
+    if found != id:
+        raise IntegrityError(id.hex(), found.hex())
+    return data
+
+
+def copy(reader: Reader, id: RawId, write: Callable[[Buffer], object]) -> Digests:
+    """Give the bytes of an object to ``write``, hashing both digests on the way.
+
+    The bytes must not be published before this returns: the check comes after the last byte.
+
+    Raises:
+        IntegrityError: the bytes do not hash to ``id``, or the index states another SHA-256 or size.
+        NotFoundError, NotHeldError: it is unknown, or its bytes are elsewhere.
+    """
+    info = reader.info(id)
+    if info is None:
+        raise NotFoundError(id.hex(), f"no such object in {reader.where}")
+    if info.placement == "external":
+        raise NotHeldError(id.hex(), "external")
+    twin = TwinHasher()
+    for chunk in reader.chunks(id):
+        twin.update(chunk)
+        write(chunk)
+    found = twin.digests()
+    if found.blake3 != id:
+        raise IntegrityError(id.hex(), found.blake3.hex())
+    if found.sha256 != info.sha256 or found.size_bytes != info.size_bytes:
+        raise IntegrityError(
+            id.hex(), f"an index entry with another SHA-256 or size ({found.size_bytes} bytes)"
+        )
+    return found
+
+
+def check(reader: Reader, id: RawId) -> Digests:
+    """Re-hash an object and return its digests; raises as :func:`copy` does."""
+    return copy(reader, id, _ignore)
+
+
+def _ignore(chunk: Buffer) -> None:
+    return None
+
+
+def stream(reader: Reader, id: RawId) -> Iterator[Buffer]:
+    """Yield the bytes of an object of any size; they are checked as a whole before the first is given.
+
+    Raises:
+        IntegrityError: the bytes do not hash to ``id``, or changed between the check and the reading.
+        NotFoundError, NotHeldError: it is unknown, or its bytes are elsewhere.
+    """
+    info = reader.info(id)
+    if info is not None and info.size_bytes <= WHOLE_LIMIT_BYTES:
+        yield read(reader, id)
+        return
+    check(reader, id)
+    twin = TwinHasher()
+    for chunk in reader.chunks(id):
+        twin.update(chunk)
+        yield chunk
+    if twin.digests().blake3 != id:
+        raise IntegrityError(id.hex(), twin.digests().blake3.hex())
+
+
+def record(reader: Reader, id: RawId) -> bytes:
+    """Return the checked bytes of a record.
+
+    Raises:
+        IntegrityError: the bytes are not the record of this id under the domain their format names.
+        NotFoundError: there is no such record.
+    """
+    data = reader.record(id)
+    if data is None:
+        raise NotFoundError(id.hex(), f"no such record in {reader.where}")
+    try:
+        kind = records.kind_of(data, id.hex())
+    except MalformedError as error:
+        if any(record_id(kind, data) == id for kind in RECORD_KINDS):
+            raise
+        raise IntegrityError(id.hex(), "bytes that are no record") from error
+    found = record_id(kind, data)
+    if found != id:
+        raise IntegrityError(id.hex(), found.hex())
+    return data
+
+
+def fetcher(reader: Reader) -> Fetch:
+    """Return a function that gives the checked bytes of records of ``reader``."""
+
+    def fetch(id: RawId) -> bytes:
+        return record(reader, id)
+
+    return fetch
+
+
+class Records:
+    """Records of the store and of the stage, through the one door, for reading while a seal is unfinished."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._fetch = fetcher(reader)
+        self.new: dict[RawId, bytes] = {}
+
+    def fetch(self, id: RawId) -> bytes:
+        """Return the checked bytes of a record."""
+        found = self.new.get(id)
+        return found if found is not None else self._fetch(id)
+
+
+def packet(reader: Reader, id: RawId) -> Packet:
+    """Return a packet.
+
+    Raises:
+        IntegrityError, NotFoundError: see :func:`record`.
+        MalformedError: the record is canonical but no packet.
+    """
+    found = records.decode(record(reader, id), f"packet {id.hex()}")
+    if not isinstance(found, Packet):
+        raise MalformedError(id.hex(), "is a record but no packet")
+    return check_packet(found, f"packet {id.hex()}")
+
+
+def read_member(reader: Reader, blake3: str | None, sha256: str | None, custody: str) -> bytes:
+    """Return the bytes of a member by the digests that a record states.
+
+    Raises:
+        NotHeldError: the record states no BLAKE3, so nobody here has seen the bytes.
+    """
+    if blake3 is None:
+        raise NotHeldError(sha256 or "unknown", custody)
+    data = read(reader, bytes.fromhex(blake3))
+    if sha256 is not None and digests(data).sha256.hex() != sha256:
+        raise IntegrityError(blake3, f"a record that states sha256 {sha256}")
+    return data

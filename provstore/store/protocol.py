@@ -1,0 +1,286 @@
+"""What every store can do, in the smallest synchronous form; nothing here knows a file format.
+
+A reader gives back what is stored, unchecked: only :mod:`provstore.store.objects` may call
+:meth:`Reader.chunks` and :meth:`Reader.record`, because it is the door that checks every id. A writer
+gathers a whole seal in a :class:`Stage` and makes it visible in one commit.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Literal, NamedTuple, Protocol, Self
+
+from provstore.ids import Algorithm, Buffer, Digests, RawId
+
+Placement = Literal["inline", "blob", "external"]
+"""``inline``: in a frame inside the index. ``blob``: a file beside it. ``external``: only its digests and
+the places where it was seen are known here."""
+
+
+class ObjectInfo(NamedTuple):
+    """What the index says about one object.
+
+    Attributes:
+        size_bytes: length of the plain bytes.
+        sha256: raw SHA-256 of the plain bytes.
+        placement: where they are.
+    """
+
+    size_bytes: int
+    sha256: bytes
+    placement: Placement
+
+
+class StatSignature(NamedTuple):
+    """What the file system says about a file's bytes without reading them; times in nanoseconds."""
+
+    device: int
+    inode: int
+    size_bytes: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+class Location(NamedTuple):
+    """A place where an object's bytes were seen: absolute path as bytes, and its signature then."""
+
+    path: bytes
+    signature: StatSignature
+
+
+class RefChange(NamedTuple):
+    """One step in the history of a ref.
+
+    Attributes:
+        sequence: position in the log of all refs, from 1.
+        name: the ref.
+        id: packet that it names from now on; None when the ref was removed.
+        previous: packet that it named before; None for a new ref.
+        taken_ns: nanoseconds since the epoch by the store's clock, never less than the step before.
+        observation: record of the circumstances, if there is one.
+    """
+
+    sequence: int
+    name: str
+    id: RawId | None
+    previous: RawId | None
+    taken_ns: int
+    observation: RawId | None
+
+
+class StoreStats(NamedTuple):
+    """Sizes of a store.
+
+    Attributes:
+        objects: number of objects, external ones included.
+        records: number of records.
+        refs: number of refs.
+        plain_bytes: sum of the sizes of the held objects.
+        stored_bytes: bytes that the store occupies on disk or in memory.
+        blob_files: number of files beside the index.
+        readers: processes that read now, as far as known.
+        stale_readers: reader slots of dead processes that were found and cleared on opening.
+    """
+
+    objects: int
+    records: int
+    refs: int
+    plain_bytes: int
+    stored_bytes: int
+    blob_files: int
+    readers: int = 0
+    stale_readers: int = 0
+
+
+class CommitCounts(NamedTuple):
+    """Work that one commit did; tests hold seals to these numbers.
+
+    Attributes:
+        objects: objects that were new to the store.
+        records: records that were new to the store.
+        bytes_stored: bytes written for them, as stored.
+        transactions: index transactions that were committed.
+        syncs: calls that waited for the disk (``fsync``, ``syncfs``, the index's own).
+    """
+
+    objects: int
+    records: int
+    bytes_stored: int
+    transactions: int
+    syncs: int
+
+
+class AnyRef:
+    """Marker: a ref may be moved whatever it names now."""
+
+
+ANY_REF = AnyRef()
+
+
+class Reader(Protocol):
+    """A store that can be read: a directory, a pack file, memory."""
+
+    where: str
+    """What people call it in messages: a path, or ``memory``."""
+
+    writable: bool
+
+    def info(self, object_id: RawId) -> ObjectInfo | None:
+        """Return what is known of an object, or None."""
+
+    def chunks(self, object_id: RawId) -> Iterator[Buffer]:
+        """Yield the plain bytes of a held object in order, unchecked; at most 4 MiB at a time.
+
+        Raises:
+            NotFoundError: the index does not know it.
+            NotHeldError: it is external.
+            FrameError: a stored frame is malformed.
+            IntegrityError: a blob file is gone or has another length.
+        """
+
+    def record(self, record_id: RawId) -> bytes | None:
+        """Return the bytes of a record, unchecked, or None."""
+
+    def objects(self) -> Iterator[tuple[RawId, ObjectInfo]]:
+        """Yield every object in the order of ids."""
+
+    def records(self) -> Iterator[RawId]:
+        """Yield the id of every record in order."""
+
+    def match(self, algorithm: Algorithm, prefix: str) -> list[RawId]:
+        """Return ids, sorted, whose digest under ``algorithm`` begins with the hex digits ``prefix``.
+
+        For ``blake3`` these are objects and records; for the others objects. At most 100.
+        """
+
+    def ref(self, name: str) -> RawId | None:
+        """Return the packet that a ref names, or None."""
+
+    def refs(self) -> list[tuple[str, RawId]]:
+        """Return all refs, sorted by name."""
+
+    def ref_log(self, name: str | None = None) -> list[RefChange]:
+        """Return the history of one ref, or of all, oldest first."""
+
+    def locations(self, object_id: RawId) -> list[Location]:
+        """Return the places where an object was seen, sorted by path."""
+
+    def cached(self, key: bytes) -> bytes | None:
+        """Return a value of the stat cache, or None. Its content is the business of ``files``."""
+
+    def directory_ids(self) -> frozenset[tuple[int, int]]:
+        """Return device and inode of the directories that a walk must not enter: the store's own."""
+
+    def generation(self) -> int:
+        """Return a number that grows with every commit that adds or removes anything."""
+
+    def stats(self) -> StoreStats:
+        """Return sizes; walks what has to be counted."""
+
+    def close(self) -> None:
+        """Release everything; closing twice is fine."""
+
+
+class BlobWriter(Protocol):
+    """Receives the bytes of one large object."""
+
+    def write(self, data: Buffer) -> None:
+        """Append bytes."""
+
+    def finish(self, digests: Digests) -> None:
+        """Say that these were all bytes and what they hash to; the caller has hashed them."""
+
+    def discard(self) -> None:
+        """Forget the bytes: the object was already there, or its source changed."""
+
+
+class Stage(Protocol):
+    """Everything of one seal, gathered without disturbing readers, made visible by :meth:`commit`.
+
+    Leaving the ``with`` block without a commit leaves the store as it was.
+    """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def has_object(self, object_id: RawId) -> bool:
+        """Say whether the object is held by the store or the stage (external ones are not held)."""
+
+    def has_record(self, record_id: RawId) -> bool:
+        """Say whether the record is in the store or the stage."""
+
+    def add_object(self, digests: Digests, data: Buffer) -> None:
+        """Add a small object; those that are held already are left alone."""
+
+    def add_frame(self, frame: bytes, members: Sequence[Digests]) -> None:
+        """Add a frame (see ``store.frame``) whose plain bytes are the members' bytes in this order."""
+
+    def blob(self) -> BlobWriter:
+        """Return a writer for one object over the inline limit."""
+
+    def add_external(self, digests: Digests, location: Location) -> None:
+        """Note an object whose bytes stay where they are; a held copy stays held."""
+
+    def add_absent(self, object_id: RawId, info: ObjectInfo) -> None:
+        """Note an object whose bytes are nowhere here, only its SHA-256 and size; held copies stay held."""
+
+    def add_location(self, object_id: RawId, location: Location) -> None:
+        """Note a place where an object was seen; another signature of one path replaces the earlier."""
+
+    def add_git(self, git_id: bytes, object_id: RawId) -> None:
+        """Note the Git blob id of an object, for look-ups."""
+
+    def add_record(self, record_id: RawId, data: bytes) -> None:
+        """Add a record; one that is there already is left alone."""
+
+    def add_cached(self, values: Mapping[bytes, bytes | None]) -> None:
+        """Set values of the stat cache; None removes one."""
+
+    def set_ref(
+        self,
+        name: str,
+        packet_id: RawId | None,
+        *,
+        expected: RawId | AnyRef | None = ANY_REF,
+        observation: RawId | None = None,
+    ) -> None:
+        """Move a ref at commit, if it still names ``expected`` then; None as target removes it."""
+
+    def commit(self) -> CommitCounts:
+        """Make everything durable and visible, all or nothing. A stage commits once.
+
+        Raises:
+            StoreFullError: no room; the store is unchanged.
+            StoreBusyError: another writer did not finish in time.
+            RefConflictError: a ref moved meanwhile; the store is unchanged.
+        """
+
+
+class Store(Reader, Protocol):
+    """A store that can be written."""
+
+    def stage(self) -> Stage:
+        """Begin to gather a seal.
+
+        Raises:
+            ReadOnlyError: the store was opened for reading.
+        """
+
+    def sweep(
+        self, objects: Sequence[RawId], records: Sequence[RawId], generation: int
+    ) -> CommitCounts | None:
+        """Remove objects and records that the caller found unreachable, in one commit.
+
+        Returns None, and removes nothing, if the store is no longer at ``generation``: something may have
+        become reachable since the caller looked.
+
+        Frames that lose members are written anew without them; blob files go after the commit.
+        """
+
+    def remove_leftovers(self, older_than_ns: int) -> list[str]:
+        """Remove temporary and unindexed files left by killed writers; return their names.
+
+        Files touched after ``older_than_ns`` stay, since their writer may live.
+        """

@@ -1,0 +1,110 @@
+"""The closure of packets: every record and object that they need, each once, in one fixed order."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from provstore import records
+from provstore.errors import IntegrityError, MalformedError, NotFoundError
+from provstore.ids import RawId, to_raw
+from provstore.merkle import Fetch
+from provstore.records.packet import Entry, Packet, check_packet
+from provstore.records.tree import TreeIndex, TreeLeaf
+
+
+class Needed(NamedTuple):
+    """One thing that a packet needs.
+
+    Attributes:
+        id: of the record or object.
+        record: it is a record.
+        entry: entry of the packet that needs it; None for the packet record itself.
+        path: place below the entry, for objects that are members.
+    """
+
+    id: RawId
+    record: bool
+    entry: Entry | None
+    path: bytes = b""
+
+
+class Closure:
+    """Walks packets; remembers what was yielded, so that shared parts come once.
+
+    Args:
+        fetch: gives checked record bytes.
+        broken: receives what could not be read; without it, the first such thing raises.
+    """
+
+    def __init__(self, fetch: Fetch, broken: "list[tuple[Needed, str]] | None" = None) -> None:
+        self._fetch = fetch
+        self._broken = broken
+        self.records: set[RawId] = set()
+        self.objects: set[RawId] = set()
+
+    def packet(self, id: RawId) -> Iterator[Needed]:
+        """Yield what one packet needs: its record, trees from above, facts, objects; not its parents."""
+        if id in self.records:
+            return
+        self.records.add(id)
+        here = Needed(id, True, None)
+        found = self._record(here)
+        if found is None:
+            return
+        yield here
+        if isinstance(found, Packet):
+            for entry in check_packet(found, f"packet {id.hex()}").entries:
+                yield from self._entry(entry)
+
+    def _record(self, needed: Needed) -> records.Record | None:
+        try:
+            return records.decode(self._fetch(needed.id), needed.id.hex())
+        except (IntegrityError, NotFoundError, MalformedError) as error:
+            if self._broken is None:
+                raise
+            self._broken.append((needed, error.message))
+            return None
+
+    def _entry(self, entry: Entry) -> Iterator[Needed]:
+        if entry.tree is not None:
+            yield from self._tree(entry, to_raw(entry.tree))
+        elif entry.blake3 is not None and entry.custody != "declared":
+            yield from self._object(Needed(to_raw(entry.blake3), False, entry))
+        for id in entry.facts:
+            raw = to_raw(id)
+            if raw not in self.records:
+                self.records.add(raw)
+                needed = Needed(raw, True, entry)
+                if self._record(needed) is not None:
+                    yield needed
+        for pin in entry.pins:
+            if pin.kind == "manifest":
+                yield from self._object(Needed(to_raw(pin.value), False, entry))
+
+    def _tree(self, entry: Entry, tree: RawId) -> Iterator[Needed]:
+        todo = [(b"", tree)]
+        while todo:
+            path, id = todo.pop()
+            if id in self.records:
+                continue
+            self.records.add(id)
+            needed = Needed(id, True, entry, path)
+            node = self._record(needed)
+            if node is None:
+                continue
+            yield needed
+            below: list[tuple[bytes, RawId]] = []
+            if isinstance(node, TreeLeaf):
+                for member in node.entries:
+                    place = path + b"/" + member.raw_name() if path else member.raw_name()
+                    if member.tree is not None:
+                        below.append((place, to_raw(member.tree)))
+                    elif member.blake3 is not None and entry.custody != "declared":
+                        yield from self._object(Needed(to_raw(member.blake3), False, entry, place))
+            elif isinstance(node, TreeIndex):
+                below = [(path, to_raw(child.tree)) for child in node.children]
+            todo.extend(reversed(below))
+
+    def _object(self, needed: Needed) -> Iterator[Needed]:
+        if needed.id not in self.objects:
+            self.objects.add(needed.id)
+            yield needed

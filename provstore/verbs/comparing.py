@@ -1,0 +1,349 @@
+"""Holding a directory, or the files that a checksum list names, to what was sealed or listed."""
+
+import os
+from collections.abc import Iterator
+
+from provstore import merkle
+from provstore.errors import InputOutputError, NotFoundError, UnsafePathError
+from provstore.files import hashing
+from provstore.files.checksums import ChecksumLine, parse_checksums
+from provstore.files.hashing import hash_file
+from provstore.files.ingest import Ingested, Options, ingest, ingest_file
+from provstore.files.progress import Meter, Reporter
+from provstore.files.walk import Root, walk
+from provstore.ids import RawId, to_raw
+from provstore.paths import check_path, join, show
+from provstore.records.packet import Entry
+from provstore.records.tree import TreeEntry
+from provstore.reports import Check, VerifyReport, worst
+from provstore.store import objects
+from provstore.store.memory import MemoryStore
+from provstore.store.objects import Records
+from provstore.store.protocol import Reader
+from provstore.verbs.members import Only, entry_members, single
+
+Path = str | bytes | os.PathLike[str]
+
+
+class _Comparison:
+    """A packet against a directory."""
+
+    def __init__(self, reader: Reader, packet_id: RawId, base: bytes, only: Only, meter: Meter) -> None:
+        self.reader = reader
+        self.fetch = objects.fetcher(reader)
+        self.packet_id = packet_id
+        self.packet = objects.packet(reader, packet_id)
+        self.base = base
+        self.only = only
+        self.meter = meter
+        self.checks: list[Check] = []
+        self.files = 0
+        self.bytes = 0
+
+    def run(self) -> VerifyReport:
+        for entry in self.packet.entries:
+            self.entry(entry)
+        if any(entry.role for entry in self.packet.entries) and self.only.pattern is None:
+            self.strangers()
+        self.only.require_hits()
+        return VerifyReport(
+            packet=self.packet_id.hex(),
+            outcome=worst(tuple(self.checks)),
+            checks=tuple(self.checks),
+            objects_checked=self.files,
+            bytes_checked=self.bytes,
+        )
+
+    def entry(self, entry: Entry) -> None:
+        if entry.tree is None and single(entry) is None:
+            return
+        place = join(self.base, entry.role.encode())
+        memory = MemoryStore()
+        settings = hashing.Settings(follow_symlinks=entry.follow_symlinks, keep=False)
+        options = Options(
+            exclude=entry.exclude,
+            skip=self.reader.directory_ids(),
+            keep=False,
+            use_cache=False,
+            settings=settings,
+        )
+        before = len(self.checks)
+        with memory.stage() as stage:
+            known = Records(memory)
+            if not os.path.lexists(place):
+                self.absent(entry)
+                return
+            is_directory = os.path.isdir(place)
+            run = ingest if is_directory else ingest_file
+            found = run(stage, memory, known, place, options, self.meter)
+            self.files += found.files
+            self.bytes += found.bytes_read
+            self.unfit(entry, found)
+            self.members(entry, found, known)
+        if len(self.checks) == before and (self.only.pattern is None or self.only.hits):
+            self.checks.append(
+                Check(
+                    check="against",
+                    outcome="PASS",
+                    code="ok",
+                    role=entry.role,
+                    message=f"{found.files} files are as sealed",
+                )
+            )
+
+    def absent(self, entry: Entry) -> None:
+        for member in entry_members(self.fetch, entry):
+            if member.node.kind != "directory" and self.only(member.place()):
+                self.differs(entry, member.path, member.node, None)
+
+    def unfit(self, entry: Entry, found: Ingested) -> None:
+        for path, reason in found.unreadable:
+            self.add("UNKNOWN", "unreadable", entry, path, message=reason)
+        for path, fields in found.changed:
+            self.add(
+                "UNKNOWN", "source-changed", entry, path, message=f"changed while read: {', '.join(fields)}"
+            )
+
+    def members(self, entry: Entry, found: Ingested, known: Records) -> None:
+        if entry.tree is None or found.tree is None:
+            sealed = single(entry)
+            if sealed is None or found.file is None:
+                self.add(
+                    "FAIL",
+                    "type",
+                    entry,
+                    b"",
+                    expected="directory" if entry.tree else "file",
+                    found="directory" if found.tree else "file",
+                )
+            elif self.only(entry.role.encode()):
+                self.differs(entry, b"", sealed, found.file)
+            return
+        if self.only.pattern is not None:
+            for member in entry_members(self.fetch, entry):
+                self.only(member.place())
+        for path, a, b in merkle.diff(self.fetch, to_raw(entry.tree), known.fetch, found.tree):
+            for inner, x, y in self.opened(path, a, b, known):
+                if self.only(join(entry.role.encode(), inner)):
+                    self.differs(entry, inner, x, y)
+
+    def opened(
+        self, path: bytes, a: TreeEntry | None, b: TreeEntry | None, known: Records
+    ) -> Iterator[merkle.Change]:
+        """Yield a change, and for a directory that one side lacks, each member below it."""
+        yield path, a, b
+        for entry, fetch in ((a, self.fetch), (b, known.fetch)):
+            if entry is not None and entry.kind == "directory":
+                for inner, node in merkle.walk(fetch, to_raw(entry.tree or ""), path):
+                    yield (inner, node, None) if entry is a else (inner, None, node)
+
+    def differs(self, entry: Entry, path: bytes, a: TreeEntry | None, b: TreeEntry | None) -> None:
+        if a is None or b is None:
+            node = a or b
+            if node is None:
+                return
+            code = "missing" if b is None else "extra"
+            self.add("FAIL", code, entry, path, expected=_text(a), found=_text(b))
+            return
+        if a.kind != b.kind:
+            plain = {"file", "executable"}
+            if not {a.kind, b.kind} <= plain:
+                self.add("FAIL", "type", entry, path, expected=_text(a), found=_text(b))
+                return
+            if a.blake3 is not None:
+                self.add("FAIL", "mode", entry, path, expected=_mode(a), found=_mode(b))
+        if b.state == "unreadable":
+            return
+        same = a.blake3 == b.blake3 if a.blake3 is not None else a.sha256 == b.sha256
+        if a.kind == "symlink" and a.raw_target() != b.raw_target():
+            self.add("FAIL", "changed", entry, path, expected=_text(a), found=_text(b))
+        elif a.kind not in ("symlink", "directory") and not same:
+            where = self.first_difference(entry, path, a)
+            self.add("FAIL", "changed", entry, path, expected=_text(a), found=_text(b), location=where)
+
+    def first_difference(self, entry: Entry, path: bytes, a: TreeEntry) -> str | None:
+        """Return the offset of the first differing byte, where both sides can be read."""
+        info = self.reader.info(to_raw(a.blake3)) if a.blake3 else None
+        if info is None or info.placement == "external" or info.size_bytes > (64 << 20):
+            return None
+        sealed = objects.read(self.reader, to_raw(a.blake3 or ""))
+        try:
+            with open(join(self.base, entry.role.encode(), path), "rb") as file:
+                here = file.read(len(sealed) + 1)
+        except OSError:
+            return None
+        length = min(len(sealed), len(here))
+        offset = next(
+            (i for i in range(0, length, 4096) if sealed[i : i + 4096] != here[i : i + 4096]), length
+        )
+        while offset < length and sealed[offset] == here[offset]:
+            offset += 1
+        return f"byte {offset}"
+
+    def add(
+        self,
+        outcome: str,
+        code: str,
+        entry: Entry,
+        path: bytes,
+        *,
+        expected: str | None = None,
+        found: str | None = None,
+        location: str | None = None,
+        message: str = "",
+    ) -> None:
+        self.checks.append(
+            Check(
+                check="against",
+                outcome="FAIL" if outcome == "FAIL" else "UNKNOWN",
+                code=code,
+                role=entry.role,
+                path=show(path),
+                expected=expected,
+                found=found,
+                location=location,
+                message=message,
+            )
+        )
+
+    def strangers(self) -> None:
+        """Report what lies in the directory outside of every role."""
+        roles = [entry.role.encode() for entry in self.packet.entries]
+        with Root(self.base) as root:
+            for listing in walk(root, (), self.reader.directory_ids()).listings:
+                for name, _ in listing.members():
+                    path = join(listing.path, name)
+                    inside = any(path == role or path.startswith(role + b"/") for role in roles)
+                    above = any(role.startswith(path + b"/") for role in roles)
+                    if not inside and not above:
+                        self.checks.append(
+                            Check(
+                                check="against",
+                                outcome="FAIL",
+                                code="extra",
+                                path=show(path),
+                                found="present",
+                                message="belongs to no entry of the packet",
+                            )
+                        )
+
+
+def _mode(node: TreeEntry) -> str:
+    return "mode 755" if node.kind == "executable" else "mode 644"
+
+
+def _text(node: TreeEntry | None) -> str | None:
+    if node is None:
+        return None
+    if node.kind == "symlink":
+        return f"symlink to {show(node.raw_target())}"
+    if node.kind == "directory":
+        return "directory"
+    digest = f"blake3:{node.blake3}" if node.blake3 else f"sha256:{node.sha256}"
+    return f"{node.kind} {digest} ({node.size_bytes} bytes)"
+
+
+def verify_against(
+    reader: Reader,
+    packet: RawId,
+    directory: Path,
+    *,
+    only: str | None = None,
+    progress: Reporter | None = None,
+) -> VerifyReport:
+    """Hold a directory to a packet: missing, extra, changed, type, mode.
+
+    What the packet records about links and exclusions decides how the directory is read.
+
+    Args:
+        reader: store or pack that holds the packet.
+        packet: its id.
+        directory: laid out as :func:`~provstore.verbs.restoring.restore` writes it.
+        only: pattern over ``role/path``.
+        progress: is told how far it is.
+
+    Raises:
+        NotFoundError: there is no such packet or directory.
+        EmptyError: ``only`` matches nothing.
+    """
+    base = os.path.abspath(os.fsencode(directory))
+    if not os.path.isdir(base):
+        raise NotFoundError(show(base), "no such directory")
+    return _Comparison(reader, packet, base, Only(only), Meter(progress)).run()
+
+
+def verify_checksums(
+    file: Path, *, against: Path = ".", algorithm: str | None = None, progress: Reporter | None = None
+) -> VerifyReport:
+    """Check the files that a GNU, BSD-tag or b3sum checksum file lists.
+
+    Args:
+        file: the checksum file.
+        against: directory that its names are relative to.
+        algorithm: ``sha256`` or ``blake3`` for untagged lines; otherwise either may match.
+        progress: is told how far it is.
+
+    Raises:
+        EmptyError: the file lists nothing.
+        ChecksumFileError: a line in no known form.
+    """
+    path = os.path.abspath(os.fsencode(file))
+    try:
+        with open(path, "rb") as source:
+            data = source.read()
+    except OSError as error:
+        raise InputOutputError(show(path), error.errno or 0, error.strerror or str(error)) from error
+    lines = parse_checksums(data, show(path), "blake3" if algorithm == "blake3" else "sha256")
+    meter = Meter(progress, files_total=len(lines))
+    checks: list[Check] = []
+    base = os.path.abspath(os.fsencode(against))
+    size = 0
+    for line in lines:
+        check, read_bytes = _line(line, base, show(path), either=algorithm is None)
+        checks.append(check)
+        size += read_bytes
+        meter.add(read_bytes, 1, line.name)
+    found = tuple(checks)
+    return VerifyReport(
+        packet="",
+        outcome=worst(found),
+        checks=found,
+        objects_checked=sum(check.outcome == "PASS" for check in found),
+        bytes_checked=size,
+    )
+
+
+def _line(line: ChecksumLine, base: bytes, where: str, *, either: bool) -> tuple[Check, int]:
+    name, place = show(line.name), f"{where}:{line.line}"
+    expected = str(line.digest)
+    try:
+        relative = check_path(line.name[2:] if line.name.startswith(b"./") else line.name, place)
+        found = hash_file(os.path.join(base, relative))
+    except UnsafePathError as error:
+        return _listed("FAIL", "unsafe-path", name, expected, None, place, error.reason), 0
+    except FileNotFoundError:
+        return _listed("FAIL", "missing", name, expected, None, place, "no such file"), 0
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return _listed("UNKNOWN", "unreadable", name, expected, None, place, reason), 0
+    actual = found.blake3 if line.digest.algorithm == "blake3" else found.sha256
+    tagged_either = either and line.digest.raw == found.blake3
+    if actual == line.digest.raw or tagged_either:
+        return _listed("PASS", "ok", name, expected, expected, place, ""), found.size_bytes
+    shown = f"{line.digest.algorithm}:{actual.hex()} ({found.size_bytes} bytes)"
+    return _listed("FAIL", "changed", name, expected, shown, place, ""), found.size_bytes
+
+
+def _listed(
+    outcome: str, code: str, path: str, expected: str, found: str | None, place: str, message: str
+) -> Check:
+    return Check(
+        check="checksums",
+        outcome="PASS" if outcome == "PASS" else "FAIL" if outcome == "FAIL" else "UNKNOWN",
+        code=code,
+        path=path,
+        expected=expected,
+        found=found,
+        location=place,
+        message=message,
+    )

@@ -1,0 +1,140 @@
+"""The members of a packet, seen as one list of places, whatever entries they lie in."""
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from provstore import merkle
+from provstore.errors import EmptyError, NotFoundError
+from provstore.ids import to_raw
+from provstore.merkle import Fetch
+from provstore.paths import join, show, unshow
+from provstore.records.packet import Entry, Origin, Packet
+from provstore.records.tree import TreeEntry
+from provstore.reports import Missing
+
+
+class Member(NamedTuple):
+    """One member.
+
+    Attributes:
+        entry: the packet's entry that it lies in.
+        path: path below the entry; empty for the entry itself.
+        node: what the tree says of it.
+    """
+
+    entry: Entry
+    path: bytes
+    node: TreeEntry
+
+    def place(self) -> bytes:
+        """Return its path inside the packet."""
+        return join(self.entry.role.encode(), self.path)
+
+
+def single(entry: Entry) -> TreeEntry | None:
+    """Return a single-file entry in the form of a tree member; None for a directory or a bare pin."""
+    if entry.tree is not None or (entry.sha256 is None and entry.blake3 is None and entry.state is None):
+        return None
+    return TreeEntry(
+        kind="executable" if entry.executable else "file",
+        name="file",
+        blake3=entry.blake3,
+        sha256=entry.sha256,
+        size_bytes=entry.size_bytes,
+        state=entry.state,
+    )
+
+
+def members(fetch: Fetch, packet: Packet) -> Iterator[Member]:
+    """Yield every member of a packet: entries in the order of roles, parents before children."""
+    for entry in packet.entries:
+        yield from entry_members(fetch, entry)
+
+
+def entry_members(fetch: Fetch, entry: Entry) -> Iterator[Member]:
+    """Yield every member of one entry."""
+    if entry.tree is not None:
+        for path, node in merkle.walk(fetch, to_raw(entry.tree)):
+            yield Member(entry, path, node)
+    else:
+        node_or_none = single(entry)
+        if node_or_none is not None:
+            yield Member(entry, b"", node_or_none)
+
+
+def find_member(fetch: Fetch, packet: Packet, path: str) -> tuple[Member, list[bytes]]:
+    """Return the member at a path of the packet, and the tree records that lead to it.
+
+    Args:
+        fetch: gives checked record bytes.
+        packet: where to look.
+        path: ``role/path`` in shown form.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    raw = unshow(path).strip(b"/")
+    for entry in packet.entries:
+        role = entry.role.encode()
+        if raw == role and (alone := single(entry)) is not None:
+            return Member(entry, b"", alone), []
+        below = raw[len(role) + 1 :] if role else raw
+        if entry.tree is None or not below or not (not role or raw.startswith(role + b"/")):
+            continue
+        node, trail = merkle.find(fetch, to_raw(entry.tree), below)
+        if node is not None:
+            return Member(entry, below, node), trail
+    raise NotFoundError(show(raw), "no member of the packet has this path; `prov ls` lists them")
+
+
+class Only:
+    """Picks members by a pattern over ``role/path``; remembers whether it picked any.
+
+    A pattern matches a member, or any directory or role above it; ``*`` also matches ``/``.
+    """
+
+    def __init__(self, pattern: str | None) -> None:
+        self.pattern = pattern
+        self.hits = 0
+        text = os.fsencode(pattern.strip("/")).decode("latin-1") if pattern is not None else "*"
+        self._compiled = re.compile(fnmatch.translate(text).encode("latin-1"))
+
+    def __call__(self, place: bytes) -> bool:
+        """Say whether the member at ``place`` is picked."""
+        hit = self.pattern is None
+        while not hit and place:
+            hit = self._compiled.match(place) is not None
+            place = place.rpartition(b"/")[0]
+        self.hits += hit
+        return hit
+
+    def require_hits(self) -> None:
+        """Raise if nothing was picked.
+
+        Raises:
+            EmptyError: a pattern that matches nothing is never a success.
+        """
+        if self.pattern is not None and not self.hits:
+            raise EmptyError(f"--only {self.pattern}")
+
+
+def origin_text(origin: Origin) -> str:
+    """Return one line that says where bytes can be had again."""
+    where = (origin.hub and f"hub:{origin.hub}") or (origin.git and f"git:{origin.git}") or origin.url or ""
+    return where + (f"@{origin.revision}" if origin.revision else "")
+
+
+def missing_of(member: Member) -> Missing:
+    """Return the report line of a member whose bytes are not here."""
+    return Missing(
+        role=member.entry.role,
+        path=show(member.path),
+        custody=member.entry.custody,
+        blake3=member.node.blake3,
+        sha256=member.node.sha256,
+        size_bytes=member.node.size_bytes,
+        origins=tuple(origin_text(origin) for origin in member.entry.origins),
+    )

@@ -1,0 +1,250 @@
+"""Packing and unpacking: packets as one portable file, and back into a store."""
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+
+from provstore import records
+from provstore.errors import EmptyError, InputOutputError, RefConflictError, TargetError
+from provstore.files.hashing import SMALL_BYTES
+from provstore.ids import Buffer, RawId, to_raw
+from provstore.paths import check_role, show
+from provstore.reports import PackReport, UnpackReport
+from provstore.store import objects
+from provstore.store.opening import open_pack
+from provstore.store.pack_writer import write_pack
+from provstore.store.protocol import ObjectInfo, Reader, Stage, Store
+from provstore.verbs.closing import Closure, Needed
+from provstore.verbs.locating import Located
+from provstore.verbs.members import Member, Only, members
+
+
+class _Gathered:
+    """The closure of some packets, split into records and objects, in a fixed order.
+
+    Attributes:
+        records: reader and id of each record.
+        objects: reader, id and whether the bytes go along, of each object.
+    """
+
+    def __init__(
+        self, located: Sequence[tuple[str, Located]], only: Sequence[str], without: Sequence[str]
+    ) -> None:
+        self.records: list[tuple[Reader, RawId]] = []
+        self.objects: list[tuple[Reader, RawId, bool]] = []
+        wanted = _wanted(located, only, without) if only or without else None
+        seen_records: set[RawId] = set()
+        seen_objects: set[RawId] = set()
+        for _, (reader, packet, _owned) in located:
+            for needed in Closure(objects.fetcher(reader)).packet(packet):
+                seen = seen_records if needed.record else seen_objects
+                if needed.id in seen:
+                    continue
+                seen.add(needed.id)
+                if needed.record:
+                    self.records.append((reader, needed.id))
+                else:
+                    self.objects.append((reader, needed.id, wanted is None or needed.id in wanted))
+
+
+def _wanted(
+    located: Sequence[tuple[str, Located]], only: Sequence[str], without: Sequence[str]
+) -> set[RawId]:
+    """Return the objects whose bytes go along: by kind, role or pattern over ``role/path``.
+
+    Manifests that pin an entry always go along: they are small, and the pins are checked with them.
+    """
+    ins, outs = [Only(text) for text in only], [Only(text) for text in without]
+    found: set[RawId] = set()
+    for _, (reader, packet, _owned) in located:
+        opened = objects.packet(reader, packet)
+        found |= {
+            to_raw(pin.value) for entry in opened.entries for pin in entry.pins if pin.kind == "manifest"
+        }
+        for member in members(objects.fetcher(reader), opened):
+            inside = [picks for picks in ins if _hit(picks, member)]
+            outside = [picks for picks in outs if _hit(picks, member)]
+            if (inside or not ins) and not outside and member.node.blake3 is not None:
+                found.add(to_raw(member.node.blake3))
+    for picks in (*ins, *outs):
+        if not picks.hits:
+            raise EmptyError(f"{picks.pattern!r} names no kind, role or path of the packet")
+    return found
+
+
+def _hit(picks: Only, member: Member) -> bool:
+    if picks(member.place()):
+        return True
+    picks.hits += member.entry.kind == picks.pattern
+    return member.entry.kind == picks.pattern
+
+
+def pack(
+    located: Sequence[tuple[str, Located]],
+    output: str | bytes | os.PathLike[str],
+    *,
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
+) -> PackReport:
+    """Write packets and what they need into one pack file.
+
+    Equal content gives equal bytes. What is left out, or is not held here, stays named in the manifest, so
+    the pack verifies and says what it lacks.
+
+    Args:
+        located: a name and a packet each; the name becomes a ref of the pack (empty: none).
+        output: the file to write; it must not exist.
+        only: kinds, roles or patterns over ``role/path`` whose bytes go along; everything if empty.
+        without: the same for bytes that stay behind.
+
+    Raises:
+        TargetError: the file exists or cannot be written.
+        EmptyError: a choice matches nothing.
+        IntegrityError: something to pack is damaged.
+    """
+    if not located:
+        raise EmptyError("no packet to pack")
+    ordered = sorted(located, key=lambda item: (item[1].packet, item[0]))
+    gathered = _Gathered(ordered, only, without)
+    path = os.path.abspath(os.fsencode(output))
+    if os.path.lexists(path):
+        raise TargetError(show(path), "exists already")
+    left_out = [0]
+    roots = [(name, packet) for name, (_, packet, _) in ordered]
+    _publish(
+        path,
+        roots,
+        ((id, objects.record(reader, id)) for reader, id in gathered.records),
+        _objects(gathered.objects, left_out),
+    )
+    return PackReport(
+        path=show(path),
+        packets=tuple(sorted({packet.hex() for _, packet in roots})),
+        objects=len(gathered.objects) - left_out[0],
+        records=len(gathered.records),
+        size_bytes=os.path.getsize(path),
+        left_out=left_out[0],
+    )
+
+
+def _objects(
+    wanted: Sequence[tuple[Reader, RawId, bool]], left_out: list[int]
+) -> Iterator[tuple[RawId, ObjectInfo, Iterable[Buffer] | None]]:
+    for reader, id, picked in wanted:
+        info = reader.info(id)
+        if info is None:
+            objects.read(reader, id)
+            continue
+        if not picked or info.placement == "external":
+            left_out[0] += 1
+            yield id, info, None
+        else:
+            yield id, info, objects.stream(reader, id)
+
+
+def _publish(
+    path: bytes,
+    roots: Sequence[tuple[str, RawId]],
+    record_items: Iterable[tuple[RawId, bytes]],
+    object_items: Iterable[tuple[RawId, ObjectInfo, Iterable[Buffer] | None]],
+) -> None:
+    """Write beside the target, wait for the disk, then give the file its name."""
+    directory = os.path.dirname(path)
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=os.fsdecode(directory), prefix=".pack-")
+    except OSError as error:
+        raise TargetError(show(path), error.strerror or str(error)) from error
+    done = False
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            write_pack(out, roots, record_items, object_items)
+            out.flush()
+            os.fsync(out.fileno())
+        os.chmod(temporary, 0o644)
+        os.rename(temporary, path)
+        done = True
+    except OSError as error:
+        raise InputOutputError(show(path), error.errno or 0, error.strerror or str(error)) from error
+    finally:
+        if not done:
+            os.unlink(temporary)
+    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def unpack(store: Store, path: str | bytes | os.PathLike[str]) -> UnpackReport:
+    """Bring the packets of a pack into a store; everything is checked before anything is visible.
+
+    Args:
+        store: receives records, objects and refs.
+        path: the pack file.
+
+    Raises:
+        PackError, IntegrityError: the pack is cut, altered or lies; the store is unchanged.
+        RefConflictError: a ref of the pack names another packet here; the store is unchanged.
+    """
+    pack_reader = open_pack(os.fsdecode(path))
+    try:
+        with store.stage() as stage:
+            closure = Closure(objects.fetcher(pack_reader))
+            roots = pack_reader.roots()
+            if not roots:
+                raise EmptyError(f"{pack_reader.where}: names no packet")
+            for _, packet in roots:
+                objects.packet(pack_reader, packet)
+                for needed in closure.packet(packet):
+                    _take(stage, pack_reader, needed)
+            names = []
+            for name, packet in roots:
+                if not name:
+                    continue
+                here = store.ref(check_role(name, pack_reader.where))
+                if here is not None and here != packet:
+                    raise RefConflictError(name, f"{packet.hex()} or none", here.hex())
+                names.append(name)
+                if here is None:
+                    stage.set_ref(name, packet, expected=None)
+            counts = stage.commit()
+    finally:
+        pack_reader.close()
+    return UnpackReport(
+        packets=tuple(sorted({packet.hex() for _, packet in roots})),
+        names=tuple(sorted(names)),
+        objects=counts.objects,
+        records=counts.records,
+        bytes_stored=counts.bytes_stored,
+    )
+
+
+def _take(stage: Stage, reader: Reader, needed: Needed) -> None:
+    """Move one record or object into a stage, through the door that checks it."""
+    if needed.record:
+        if not stage.has_record(needed.id):
+            data = objects.record(reader, needed.id)
+            records.decode(data, needed.id.hex())
+            stage.add_record(needed.id, data)
+        return
+    info = reader.info(needed.id)
+    if info is None:
+        objects.read(reader, needed.id)
+        return
+    if stage.has_object(needed.id):
+        return
+    if info.placement == "external":
+        stage.add_absent(needed.id, info)
+    elif info.size_bytes <= SMALL_BYTES:
+        parts: list[Buffer] = []
+        found = objects.copy(reader, needed.id, lambda part: parts.append(bytes(part)))
+        stage.add_object(found, b"".join(parts))
+    else:
+        writer = stage.blob()
+        finished = False
+        try:
+            writer.finish(objects.copy(reader, needed.id, writer.write))
+            finished = True
+        finally:
+            if not finished:
+                writer.discard()

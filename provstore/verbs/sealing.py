@@ -1,0 +1,305 @@
+"""Sealing: directories, files or a spec into one packet, all or nothing."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from provstore import merkle, records
+from provstore.errors import (
+    EmptyError,
+    IncompleteSourceError,
+    InputOutputError,
+    NotFoundError,
+    PinMismatchError,
+    SourceChangedError,
+    SourceUnreadableError,
+    SpecError,
+    SweptError,
+    UsageError,
+)
+from provstore.files import hashing
+from provstore.files.ingest import Options
+from provstore.files.progress import Meter, Reporter
+from provstore.files.walk import Excluder
+from provstore.ids import RawId
+from provstore.paths import check_role, show
+from provstore.records.observation import Observation
+from provstore.records.packet import Claim, Entry, Packet
+from provstore.reports import EntrySummary, Excluded, SealReport
+from provstore.store.objects import Records
+from provstore.store.protocol import Store
+from provstore.verbs import entries
+from provstore.verbs.entries import Source, Work
+from provstore.verbs.inspecting import thin_bundles
+from provstore.verbs.spec import MAX_SPEC_BYTES, PacketSpec, load_spec
+
+SEAL_ATTEMPTS: Final = 3
+"""How often a seal begins again when gc removed what it relied on."""
+
+
+class SealOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Choices of one seal.
+
+    Attributes:
+        exclude: patterns that are left out of every entry.
+        follow_symlinks: take links for what they point to; recorded in the packet.
+        allow_unreadable: record holes instead of refusing.
+        allow_growing: seal the beginning of files that grow meanwhile; recorded.
+        allow_pointers: record LFS pointers as what they are instead of refusing.
+        kind: kind of entries given as paths.
+        require: roles, paths or patterns that must be in the packet.
+        workers: processes for small files; None to decide by their number.
+        use_cache: trust the stat cache for files whose signature did not change.
+        keep: store the bytes of entries given as paths; otherwise only their digests.
+        skip: device and inode of directories never entered, beside the store's own.
+        tool: name and version that the observation states.
+    """
+
+    exclude: tuple[str, ...] = ()
+    follow_symlinks: bool = False
+    allow_unreadable: bool = False
+    allow_growing: bool = False
+    allow_pointers: bool = False
+    kind: str = "evidence"
+    require: tuple[str, ...] = ()
+    workers: int | None = None
+    use_cache: bool = True
+    keep: bool = True
+    skip: frozenset[tuple[int, int]] = frozenset()
+    tool: str = "provstore"
+
+
+class _Plan(NamedTuple):
+    """What one seal is to make, before any byte is read."""
+
+    sources: list[Source]
+    packet_name: str | None
+    ref: str
+    claims: tuple[Claim, ...]
+    parents: tuple[str, ...]
+    variables: dict[str, str]
+
+
+def seal_paths(
+    store: Store,
+    paths: Sequence[str | bytes | os.PathLike[str]],
+    *,
+    name: str | None = None,
+    options: SealOptions | None = None,
+    progress: Reporter | None = None,
+) -> SealReport:
+    """Seal directories and files as they are.
+
+    One directory becomes a packet whose members are the directory's own. Anything else becomes one entry
+    a path, with the path's last name as its role.
+
+    Args:
+        store: receives everything.
+        paths: what to seal; at least one.
+        name: ref that will name the packet; the first path's own name if not given.
+        options: see :class:`SealOptions`.
+        progress: is told how far it is.
+
+    Raises:
+        SourceUnreadableError, SpecialFileError, SourceChangedError: the source cannot be read as it is.
+        IncompleteSourceError: stand-ins or thin bundles in place of payloads.
+        EmptyError: nothing to seal.
+    """
+    options = options or SealOptions()
+    if not paths:
+        raise UsageError("nothing to seal: name a directory, a file or a spec")
+    raw = [os.path.abspath(os.fsencode(path)) for path in paths]
+    for path in raw:
+        if not os.path.lexists(path):
+            raise NotFoundError(show(path), "no such file or directory")
+    single = len(raw) == 1 and os.path.isdir(raw[0])
+    sources = []
+    for path in raw:
+        role = "" if single else check_role(show(os.path.basename(path)))
+        sources.append(Source(role=role, kind=entries.known_kind(options.kind), path=path))
+    if len({source.role for source in sources}) != len(sources):
+        raise UsageError("two paths have the same last name; seal them with a spec that gives them roles")
+    ref = name if name is not None else show(os.path.basename(raw[0]) or b"root")
+    plan = _Plan(sources, None, check_role(ref, "--name"), (), (), {})
+    return _seal(store, plan, options, progress)
+
+
+def seal_spec(
+    store: Store,
+    spec_path: str | bytes | os.PathLike[str],
+    *,
+    name: str | None = None,
+    variables: Mapping[str, str] | None = None,
+    options: SealOptions | None = None,
+    progress: Reporter | None = None,
+) -> SealReport:
+    """Seal what a packet spec names.
+
+    Args:
+        store: receives everything.
+        spec_path: the TOML file; paths in it are relative to its directory.
+        name: ref that will name the packet; the spec's ``name`` if not given.
+        variables: values of ``{name}`` in the spec's paths.
+        options: see :class:`SealOptions`.
+        progress: is told how far it is.
+
+    Raises:
+        SpecError: the spec says something that cannot be sealed.
+        PinMismatchError: pins do not hold; all of them are named.
+    """
+    options = options or SealOptions()
+    path = os.path.abspath(os.fsencode(spec_path))
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_SPEC_BYTES + 1)
+    except OSError as error:
+        raise InputOutputError(show(path), error.errno or 0, error.strerror or str(error)) from error
+    loaded = load_spec(data, show(path), variables or {})
+    spec = loaded.spec
+    ref = check_role(name if name is not None else spec.name, f"{show(path)}: name")
+    base = os.path.dirname(path)
+    sources = [entries.from_spec(entry, base, show(path)) for entry in spec.entry]
+    unused = sorted(set(variables or {}) - set(loaded.variables))
+    if unused:
+        raise SpecError(show(path), f"--set gives {', '.join(unused)}, which no path uses")
+    plan = _Plan(sources, spec.name, ref, _claims(spec), tuple(spec.parents), loaded.variables)
+    return _seal(store, plan, options, progress)
+
+
+def _claims(spec: PacketSpec) -> tuple[Claim, ...]:
+    claims = [Claim(**msgspec.structs.asdict(claim)) for claim in spec.claim]
+    return tuple(sorted(claims, key=lambda claim: claim.name))
+
+
+def _seal(store: Store, plan: _Plan, options: SealOptions, progress: Reporter | None) -> SealReport:
+    for attempt in range(SEAL_ATTEMPTS):
+        try:
+            return _attempt(store, plan, options, progress)
+        except SweptError:
+            if attempt + 1 == SEAL_ATTEMPTS:
+                raise
+    raise UsageError("no attempt was made")
+
+
+def _attempt(store: Store, plan: _Plan, options: SealOptions, progress: Reporter | None) -> SealReport:
+    with store.stage() as stage:
+        work = Work(store, stage, Records(store), Meter(progress), _ingest_options(store, options))
+        made = [entries.seal_entry(work, source, exclude=options.exclude) for source in plan.sources]
+        _refuse(work, options)
+        _require(work, made, options.require)
+        packet = Packet(
+            entries=tuple(sorted(made, key=lambda entry: entry.role.encode())),
+            name=plan.packet_name,
+            claims=plan.claims,
+            parents=tuple(sorted(plan.parents)),
+        )
+        packet_id, data = records.encode(packet)
+        if not stage.has_record(packet_id):
+            stage.add_record(packet_id, data)
+        observation = _observe(work, plan, packet_id, options)
+        observation_id, observed = records.encode(observation)
+        if store.ref(plan.ref) != packet_id:
+            stage.add_record(observation_id, observed)
+            stage.set_ref(plan.ref, packet_id, observation=observation_id)
+        counts = stage.commit()
+    return SealReport(
+        packet=packet_id.hex(),
+        name=plan.ref,
+        entries=tuple(summary(entry) for entry in packet.entries),
+        files=sum(entry.files for entry in packet.entries),
+        objects=counts.objects,
+        records=counts.records,
+        bytes_read=work.bytes_read,
+        bytes_hashed=work.bytes_read,
+        bytes_stored=counts.bytes_stored,
+        transactions=counts.transactions,
+        syncs=counts.syncs,
+        excluded=tuple(Excluded(path=show(path), rule=rule) for path, rule in work.excluded),
+        observations={
+            "variables": observation.variables,
+            "sources": observation.sources,
+            "notes": observation.notes,
+        },
+    )
+
+
+def summary(entry: Entry) -> EntrySummary:
+    """Return what reports say of one entry."""
+    return EntrySummary(
+        role=entry.role,
+        kind=entry.kind,
+        custody=entry.custody,
+        files=entry.files,
+        size_bytes=entry.size_bytes,
+        id=entry.tree or entry.blake3 or entry.sha256,
+    )
+
+
+def _ingest_options(store: Store, options: SealOptions) -> Options:
+    return Options(
+        exclude=options.exclude,
+        skip=store.directory_ids() | options.skip,
+        keep=options.keep,
+        use_cache=options.use_cache,
+        workers=options.workers,
+        settings=hashing.Settings(
+            follow_symlinks=options.follow_symlinks, allow_growing=options.allow_growing
+        ),
+    )
+
+
+def _refuse(work: Work, options: SealOptions) -> None:
+    """Raise for what makes the source unfit; everything of one sort is named at once."""
+    if work.unreadable and not options.allow_unreadable:
+        raise SourceUnreadableError(sorted((show(path), reason) for path, reason in work.unreadable))
+    if work.changed:
+        path, fields = sorted(work.changed)[0]
+        others = [show(other) for other, _ in sorted(work.changed)[1:]]
+        raise SourceChangedError(", ".join([show(path), *others[:20]]), fields)
+    if work.empty:
+        raise EmptyError(f"{', '.join(work.empty)}: an empty directory")
+    problems = work.problems + thin_bundles(work.bundles)
+    if not options.allow_pointers:
+        problems += [
+            f"{show(path)}: a Git LFS pointer stands in for the payload; run `git lfs pull`, or record it "
+            "as a pointer with --allow-pointers"
+            for path in work.pointers
+        ]
+    if work.mismatches:
+        raise PinMismatchError(work.mismatches + problems)
+    if problems:
+        raise IncompleteSourceError(sorted(problems))
+
+
+def _require(work: Work, made: Sequence[Entry], required: Sequence[str]) -> None:
+    absent = []
+    for pattern in required:
+        excluder = Excluder([pattern])
+        hit = any(entry.role and excluder.rule(b"", entry.role.encode()) for entry in made)
+        for entry in made:
+            if hit or entry.tree is None:
+                continue
+            for path, _ in merkle.walk(work.known.fetch, bytes.fromhex(entry.tree), entry.role.encode()):
+                directory, name = os.path.split(path)
+                if excluder.rule(directory, name):
+                    hit = True
+                    break
+        if not hit:
+            absent.append(f"--require {pattern}: nothing in the packet matches")
+    if absent:
+        raise PinMismatchError(absent)
+
+
+def _observe(work: Work, plan: _Plan, packet: RawId, options: SealOptions) -> Observation:
+    return Observation(
+        packet=packet.hex(),
+        taken_ns=str(time.time_ns()),
+        tool=options.tool,
+        variables={key: show(value) for key, value in sorted(plan.variables.items())},
+        sources={s.role: show(s.path) for s in plan.sources if s.path is not None},
+        excluded=tuple(f"{show(path)} ({rule})" for path, rule in work.excluded[:1000]),
+        notes=tuple(work.notes),
+    )

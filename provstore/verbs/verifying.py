@@ -1,0 +1,358 @@
+"""Verifying: is every byte that a packet stands for still what was sealed, and is every reference there?
+
+Everything is looked at and everything found is reported. Passes are summed up per entry; whatever is not
+a pass is reported one by one.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from provstore import merkle
+from provstore.errors import (
+    FrameError,
+    IntegrityError,
+    MalformedError,
+    NotFoundError,
+    NotHeldError,
+)
+from provstore.files.checksums import parse_checksums
+from provstore.files.hashing import hash_file
+from provstore.files.progress import Meter, Reporter
+from provstore.ids import Digests, RawId, to_raw
+from provstore.paths import show
+from provstore.records.packet import Entry, Packet
+from provstore.reports import Check, Missing, VerifyReport, worst
+from provstore.store import objects
+from provstore.store.protocol import Reader
+from provstore.verbs import pins
+from provstore.verbs.members import Member, Only, missing_of, single
+
+Path = str | bytes | os.PathLike[str]
+
+_BROKEN = (IntegrityError, NotFoundError, MalformedError)
+
+
+class _Seen(NamedTuple):
+    """Outcome of one object, found once and reported wherever it is a member."""
+
+    digests: Digests | None
+    problem: tuple[str, str, str] | None
+
+
+class _Verification:
+    def __init__(
+        self, reader: Reader, packet_id: RawId, only: Only, at: Sequence[bytes], meter: Meter
+    ) -> None:
+        self.reader = reader
+        self.packet_id = packet_id
+        self.fetch = objects.fetcher(reader)
+        self.only = only
+        self.at = at
+        self.meter = meter
+        self.checks: list[Check] = []
+        self.missing: list[Missing] = []
+        self.seen: dict[RawId, _Seen] = {}
+        self.bytes_checked = 0
+        self.objects_checked = 0
+
+    def run(self) -> VerifyReport:
+        try:
+            packet = objects.packet(self.reader, self.packet_id)
+        except (IntegrityError, MalformedError) as error:
+            self.fail("integrity", error.code, message=error.message)
+            return self.report()
+        self.checks.append(Check(check="integrity", outcome="PASS", code="ok", message="packet record"))
+        for entry in packet.entries:
+            self.entry(packet, entry)
+        self.only.require_hits()
+        if not self.objects_checked:
+            self.checks.append(
+                Check(
+                    check="integrity",
+                    outcome="UNKNOWN",
+                    code="nothing-checked",
+                    message="no byte of any member was here to be checked",
+                )
+            )
+        return self.report()
+
+    def report(self) -> VerifyReport:
+        return VerifyReport(
+            packet=self.packet_id.hex(),
+            outcome=worst(tuple(self.checks)),
+            checks=tuple(self.checks),
+            missing=tuple(self.missing),
+            objects_checked=self.objects_checked,
+            bytes_checked=self.bytes_checked,
+        )
+
+    def fail(
+        self, check: str, code: str, role: str = "", path: str = "", message: str = "", **found: str
+    ) -> None:
+        self.checks.append(
+            Check(
+                check=check,
+                outcome="FAIL",
+                code=code,
+                role=role,
+                path=path,
+                expected=found.get("expected"),
+                found=found.get("found"),
+                message=message,
+            )
+        )
+
+    # Entries
+
+    def entry(self, packet: Packet, entry: Entry) -> None:
+        before = len(self.checks), self.objects_checked
+        files, size = 0, 0
+        members: list[Member] = []
+        if entry.tree is not None:
+            members = self.tree(entry)
+        elif (alone := single(entry)) is not None:
+            members = [Member(entry, b"", alone)]
+        picked = 0
+        for member in members:
+            if member.node.kind in ("file", "executable"):
+                files += member.node.state != "unreadable"
+                size += member.node.size_bytes or 0
+            if not self.only(member.place()):
+                continue
+            picked += 1
+            if member.node.kind in ("file", "executable"):
+                self.member(member)
+        if picked or self.only.pattern is None:
+            whole = len(self.checks) == before[0]
+            self.totals(entry, files, size, whole=whole)
+            self.attached(entry, members, whole=whole)
+        if len(self.checks) == before[0] and (picked or self.only.pattern is None):
+            checked = self.objects_checked - before[1]
+            if checked or members:
+                self.checks.append(
+                    Check(
+                        check="integrity",
+                        outcome="PASS",
+                        code="ok",
+                        role=entry.role,
+                        message=f"{picked} members, {checked} objects re-hashed here",
+                    )
+                )
+
+    def tree(self, entry: Entry) -> list[Member]:
+        """Return the members of a directory entry; damaged and absent records are reported and left out."""
+        found: list[Member] = []
+        todo = [(b"", to_raw(entry.tree or ""))]
+        while todo:
+            path, tree = todo.pop()
+            try:
+                nodes = list(merkle.entries_of(self.fetch, tree))
+                rebuilt = merkle.build(nodes)[-1][0]
+            except _BROKEN as error:
+                code = "missing-record" if isinstance(error, NotFoundError) else error.code
+                self.fail("integrity", code, entry.role, show(path), error.message, expected=tree.hex())
+                continue
+            if rebuilt != tree:
+                self.fail(
+                    "integrity",
+                    "tree-shape",
+                    entry.role,
+                    show(path),
+                    "the directory is not split where its names say",
+                    expected=rebuilt.hex(),
+                    found=tree.hex(),
+                )
+            below = []
+            for node in nodes:
+                child = path + b"/" + node.raw_name() if path else node.raw_name()
+                found.append(Member(entry, child, node))
+                if node.tree is not None:
+                    below.append((child, to_raw(node.tree)))
+            todo.extend(reversed(below))
+        return found
+
+    def totals(self, entry: Entry, files: int, size: int, *, whole: bool) -> None:
+        if whole and entry.files != files and (entry.tree or single(entry)):
+            self.fail(
+                "integrity",
+                "wrong-totals",
+                entry.role,
+                expected=f"{entry.files} files",
+                found=f"{files} files",
+                message="the packet states another number of files than its tree has",
+            )
+        if whole and entry.custody != "declared" and entry.size_bytes not in (None, size):
+            self.fail(
+                "integrity",
+                "wrong-totals",
+                entry.role,
+                expected=f"{entry.size_bytes} bytes",
+                found=f"{size} bytes",
+                message="the packet states another size than its tree has",
+            )
+
+    def attached(self, entry: Entry, members: list[Member], *, whole: bool) -> None:
+        """Check facts records and manifest pins."""
+        for id in entry.facts:
+            try:
+                self.fetch(to_raw(id))
+            except _BROKEN as error:
+                code = "missing-record" if isinstance(error, NotFoundError) else error.code
+                self.fail("integrity", code, entry.role, message=f"facts: {error.message}", expected=id)
+        for pin in entry.pins:
+            if pin.kind != "manifest":
+                continue
+            try:
+                data = objects.read(self.reader, to_raw(pin.value))
+                lines = list(parse_checksums(data, f"manifest of {entry.role}", "sha256"))
+                view = pins.view_manifest(lines, pin.prefix, b"/", None, entry.role)
+            except NotHeldError:
+                self.unknown(
+                    "closure", "not-held", entry.role, "", "the manifest it was pinned by is not here"
+                )
+                continue
+            except (*_BROKEN, FrameError) as error:
+                self.fail("integrity", error.code, entry.role, message=f"manifest: {error.message}")
+                continue
+            if whole:
+                nodes = {m.path: m.node for m in members if m.node.kind != "directory"}
+                # The manifest may lie inside the directory that it lists, where it cannot list itself.
+                nodes = {
+                    path: node
+                    for path, node in nodes.items()
+                    if node.blake3 != pin.value or path in view.lines
+                }
+                for line in pins.manifest_mismatches(entry.role, view, nodes):
+                    self.fail("pin", "pin-mismatch", entry.role, message=line)
+
+    # Members
+
+    def unknown(self, check: str, code: str, role: str, path: str, message: str) -> None:
+        self.checks.append(
+            Check(check=check, outcome="UNKNOWN", code=code, role=role, path=path, message=message)
+        )
+
+    def member(self, member: Member) -> None:
+        node, role, path = member.node, member.entry.role, show(member.path)
+        if node.state == "unreadable":
+            self.unknown("closure", "unreadable", role, path, "could not be read when it was sealed")
+            return
+        if member.entry.custody == "declared" or node.blake3 is None:
+            self.missing.append(missing_of(member))
+            if not any(c.role == role and c.code == "declared-not-seen" for c in self.checks):
+                self.checks.append(
+                    Check(
+                        check="closure",
+                        outcome="NOT-APPLICABLE",
+                        code="declared-not-seen",
+                        role=role,
+                        message="known by digests from another document alone; never seen here",
+                    )
+                )
+            return
+        seen = self.object(to_raw(node.blake3), member)
+        if seen.problem is not None:
+            outcome, code, message = seen.problem
+            if outcome == "FAIL":
+                self.fail("integrity", code, role, path, message, expected=node.blake3)
+            else:
+                self.unknown("closure", code, role, path, message)
+                self.missing.append(missing_of(member))
+        elif seen.digests is not None:
+            self.stated(member, seen.digests)
+        if node.state == "pointer":
+            self.unknown("closure", "pointer", role, path, "an LFS pointer stands in for the payload")
+        elif node.state == "prefix":
+            self.checks.append(
+                Check(
+                    check="integrity",
+                    outcome="WARN",
+                    code="prefix",
+                    role=role,
+                    path=path,
+                    message=f"the first {node.size_bytes} bytes of a file that was growing",
+                )
+            )
+
+    def stated(self, member: Member, found: Digests) -> None:
+        node = member.node
+        if node.sha256 != found.sha256.hex() or node.size_bytes != found.size_bytes:
+            self.fail(
+                "integrity",
+                "digest-mismatch",
+                member.entry.role,
+                show(member.path),
+                "the packet states another SHA-256 or size for these bytes",
+                expected=f"sha256:{node.sha256} ({node.size_bytes} bytes)",
+                found=f"sha256:{found.sha256.hex()} ({found.size_bytes} bytes)",
+            )
+
+    def object(self, id: RawId, member: Member) -> _Seen:
+        seen = self.seen.get(id)
+        if seen is None:
+            seen = self.seen[id] = self.look(id, member)
+            if seen.digests is not None:
+                self.objects_checked += 1
+                self.bytes_checked += seen.digests.size_bytes
+                self.meter.add(seen.digests.size_bytes, 1, member.path)
+        return seen
+
+    def look(self, id: RawId, member: Member) -> _Seen:
+        info = self.reader.info(id)
+        if info is None:
+            return _Seen(None, ("FAIL", "missing-object", "its bytes are not in the store"))
+        if info.placement == "external":
+            return self.outside(id, member)
+        try:
+            return _Seen(objects.check(self.reader, id), None)
+        except (IntegrityError, FrameError, NotFoundError) as error:
+            return _Seen(None, ("FAIL", "damaged", error.message))
+
+    def outside(self, id: RawId, member: Member) -> _Seen:
+        """Re-read bytes that are kept outside, where they were seen or below ``--at``."""
+        places = [location.path for location in self.reader.locations(id)]
+        for base in self.at:
+            places += [os.path.join(base, member.place()), os.path.join(base, member.path)]
+        changed = None
+        for place in places:
+            try:
+                found = hash_file(place)
+            except OSError:
+                continue
+            if found.blake3 == id:
+                return _Seen(found, None)
+            changed = f"{show(place)} has other bytes now (blake3 {found.blake3.hex()})"
+        if changed is not None:
+            return _Seen(None, ("FAIL", "external-changed", changed))
+        return _Seen(
+            None, ("UNKNOWN", "not-held", "kept outside, and not at any place known here; give --at")
+        )
+
+
+def verify(
+    reader: Reader,
+    packet: RawId,
+    *,
+    only: str | None = None,
+    at: Sequence[Path] = (),
+    progress: Reporter | None = None,
+) -> VerifyReport:
+    """Check the integrity and the closure of a packet.
+
+    Args:
+        reader: store or pack that holds the packet.
+        packet: its id.
+        only: pattern over ``role/path``; without one, everything.
+        at: directories where external members may lie.
+        progress: is told how far it is.
+
+    Returns:
+        Everything that was found; the packet's outcome is never better than its worst check.
+
+    Raises:
+        NotFoundError: there is no such packet.
+        EmptyError: ``only`` matches nothing.
+    """
+    places = [os.path.abspath(os.fsencode(place)) for place in at]
+    return _Verification(reader, packet, Only(only), places, Meter(progress)).run()

@@ -1,0 +1,231 @@
+"""What other programs lean on: streams, exit codes, documents."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from prov_run import Ended, Prov
+
+import provstore
+from provstore.cli import app
+from provstore.report.schemas import DOCUMENTS
+
+COMMANDS = sorted(
+    command.name or command.callback.__name__
+    for command in app.registered_commands
+    if command.callback and not command.hidden
+)
+
+
+def test_seal_prints_the_id_alone(prov: Prov, tree: Path) -> None:
+    sealed = prov("seal", tree)
+    assert sealed.id() == prov("seal", tree).id()
+    assert "sealed t as" in sealed.err
+
+
+def test_quiet_leaves_stderr_empty(prov: Prov, tree: Path) -> None:
+    assert prov("seal", tree, "--quiet").err == ""
+    assert prov("--quiet", "seal", tree).err == ""
+
+
+def test_the_store_is_named_before_or_after_the_command(prov: Prov, tree: Path, place: Path) -> None:
+    before, after = place / "one", place / "two"
+    assert prov("init", before).code == prov("init", after).code == 0
+    wanted = prov("--store", before, "seal", tree).id()
+    assert prov("seal", tree, "--store", after).id() == wanted
+    assert prov("verify", wanted, "--store", before).code == 0
+    assert prov("verify", wanted).code == 11
+
+
+@pytest.mark.parametrize("variable", ["PROVSTORE", "PROV_STORE"])
+def test_the_environment_names_a_store(
+    prov: Prov, tree: Path, place: Path, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, os.fspath(place / "named"))
+    wanted = prov("seal", tree)
+    assert wanted.code == 0
+    assert "made a new store" in wanted.err
+    assert prov("verify", wanted.id(), "--store", place / "named").code == 0
+
+
+def test_the_nearest_store_upwards_is_used(
+    prov: Prov, tree: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = prov("seal", tree).id()
+    (place / "a/b").mkdir(parents=True)
+    monkeypatch.chdir(place / "a/b")
+    assert prov("verify", wanted).code == 0
+
+
+def test_without_any_store_your_own_is_made_with_a_note(
+    prov: Prov, tree: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    sealed = prov("seal", tree)
+    assert "made a new store at" in sealed.err
+    assert list((place / "home").rglob("data.mdb"))
+    assert "made" not in prov("seal", tree).err
+
+
+def run_seal(prov: Prov, tree: Path) -> Ended:
+    assert prov("seal", tree, "--name", "t").code == 0
+    return prov("pack", "t", "-o", "t.pack")
+
+
+DOCUMENT_CASES: list[tuple[str, list[str]]] = [
+    ("seal", ["seal", "t"]),
+    ("verify", ["verify", "t"]),
+    ("verify", ["verify", "t", "--against", "t"]),
+    ("diff", ["diff", "t", "t.pack"]),
+    ("ls", ["ls", "t"]),
+    ("show", ["show", "t"]),
+    ("log", ["log"]),
+    ("stats", ["stats"]),
+    ("fsck", ["fsck"]),
+    ("gc", ["gc"]),
+    ("doctor", ["doctor"]),
+    ("restore", ["restore", "t", "out"]),
+    ("pack", ["pack", "t", "-o", "other.pack"]),
+    ("unpack", ["unpack", "t.pack"]),
+    ("prove", ["prove", "t", "f", "-o", "f.proof"]),
+    ("export", ["export", "t", "--format", "sha256sum"]),
+]
+
+
+@pytest.mark.parametrize(("schema", "arguments"), DOCUMENT_CASES, ids=str)
+def test_json_is_one_document_of_the_published_schema(
+    prov: Prov, tree: Path, schema: str, arguments: list[str]
+) -> None:
+    run_seal(prov, tree)
+    ended = prov(*arguments, "--json")
+    assert ended.code == 0, ended.err
+    kind: Any = DOCUMENTS[schema]
+    msgspec.json.decode(ended.out, type=kind)
+    plain = prov(*arguments) if schema not in ("restore", "pack", "prove") else ended
+    assert plain.code == ended.code
+
+
+def test_an_error_is_one_document_too(prov: Prov) -> None:
+    ended = prov("verify", "nothing-of-this-name", "--json")
+    assert ended.code == 11
+    error = ended.json()["error"]
+    assert (error["code"], error["exit_code"], error["name"]) == ("not-found", 11, "nothing-of-this-name")
+    assert "error [not-found]" in ended.err
+    assert ended.err.count("\n") == 2
+
+
+def test_wrong_usage_is_2_with_a_document(prov: Prov) -> None:
+    assert prov("seal").code == 2
+    ended = prov("ls", "--nonsense", "--json")
+    assert ended.code == 2
+    assert ended.json()["error"]["code"] == "usage"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_an_example_and_the_exit_codes(prov: Prov, command: str) -> None:
+    for flag in ("-h", "--help"):
+        ended = prov(command, flag)
+        assert ended.code == 0
+        assert f"  prov {command}" in ended.text()
+        assert "Exit codes:" in ended.text()
+
+
+def test_version(prov: Prov) -> None:
+    assert prov("--version").text() == f"prov {provstore.__version__}\n"
+
+
+def test_a_defect_never_looks_like_a_verdict(prov: Prov, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("boom")
+
+    monkeypatch.setattr("provstore.verbs.listing.stats", broken)
+    ended = prov("stats")
+    assert ended.code == 70
+    assert "defect in provstore: KeyError" in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_interruption_is_130(prov: Prov, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("provstore.verbs.listing.stats", interrupted)
+    ended = prov("stats")
+    assert ended.code == 130
+    assert ended.err.strip() == "interrupted; nothing half-done was published"
+
+
+def test_a_system_error_has_its_own_code(prov: Prov, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), "some/file")
+
+    monkeypatch.setattr("provstore.verbs.listing.stats", refused)
+    ended = prov("stats", "--json")
+    assert ended.code == 27
+    assert ended.json()["error"]["path"] == "some/file"
+
+
+def shell(command: str, place: Path) -> subprocess.CompletedProcess[str]:
+    full = f'prov() {{ "{sys.executable}" -m provstore "$@"; }}\n{command}'
+    run = ["bash", "-c", full]
+    return subprocess.run(run, cwd=place, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_a_closed_stdout_keeps_the_verdict(prov: Prov, tree: Path, place: Path) -> None:
+    prov("seal", tree)
+    (tree / "f").write_text("y\n")
+    ways = ("", "--json", "| head -0", ">&-")
+    report = 'echo "rc=${PIPESTATUS[0]}" >&2'
+    ended = [shell(f"prov verify t --against t {way}; {report}", place) for way in ways]
+    assert [run.stderr.split("rc=")[-1].strip() for run in ended] == ["1"] * len(ways)
+
+
+def test_a_full_disk_under_stdout_is_an_error(prov: Prov, tree: Path, place: Path) -> None:
+    prov("seal", tree)
+    ended = shell("prov ls t > /dev/full", place)
+    assert ended.returncode == 27
+    assert "standard output" in ended.stderr
+
+
+def test_cat_stops_quietly_when_nobody_reads(prov: Prov, tree: Path, place: Path) -> None:
+    (tree / "big").write_bytes(os.urandom(9 << 20))
+    prov("seal", tree)
+    ended = shell("prov cat t big | head -c 10 | wc -c; echo ${PIPESTATUS[0]}", place)
+    assert ended.stdout.split() == ["10", "0"]
+    assert ended.stderr == ""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_runs_as_a_program(prov: Prov, tree: Path, place: Path, command: str) -> None:
+    run_seal(prov, tree)
+    arguments = {
+        "cat": "t f",
+        "diff": "t t.pack",
+        "export": "t --format b3sum",
+        "init": "fresh",
+        "ls": "t",
+        "pack": "t -o second.pack",
+        "prove": "t f -o f.proof",
+        "restore": "t out",
+        "seal": "t",
+        "show": "t",
+        "unpack": "t.pack",
+        "verify": "t.pack",
+    }
+    ended = shell(f"prov {command} {arguments.get(command, '')}", place)
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_help_and_version_stay_cheap() -> None:
+    code = (
+        "import sys\nfrom provstore.cli import main\nmain(['--version'])\n"
+        "print([n for n in ('rich', 'lmdb', 'zstandard', 'msgspec', 'blake3') if n in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "[]"

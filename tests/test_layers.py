@@ -1,0 +1,335 @@
+"""The order of the house: what may import what, how big a room may be, and who may touch the outside."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "provstore"
+
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+MAX_PARAMETERS = 7
+
+ORDER: tuple[str, ...] = (
+    # words
+    "provstore.errors.base",
+    "provstore.errors.malformed",
+    "provstore.errors.source",
+    "provstore.errors.stores",
+    "provstore.errors",
+    "provstore.ids",
+    "provstore.paths",
+    # shapes
+    "provstore.canon",
+    "provstore.gitids",
+    "provstore.records.facts",
+    "provstore.records.observation",
+    "provstore.records.packet",
+    "provstore.records.tree",
+    "provstore.records",
+    "provstore.merkle",
+    "provstore.reports",
+    # store
+    "provstore.store",
+    "provstore.store.frame",
+    "provstore.store.gate",
+    "provstore.store.prefixes",
+    "provstore.store.profile",
+    "provstore.store.protocol",
+    "provstore.store.objects",
+    "provstore.store.resolving",
+    "provstore.store.rows",
+    "provstore.store.lmdb_txn",
+    "provstore.store.refs",
+    "provstore.store.steps",
+    "provstore.store.system",
+    "provstore.store.blobs",
+    "provstore.store.data_file",
+    "provstore.store.gathering",
+    "provstore.store.lmdb_env",
+    "provstore.store.lmdb_registry",
+    "provstore.store.lmdb_reader",
+    "provstore.store.writer_lock",
+    "provstore.store.lmdb_commit",
+    "provstore.store.lmdb_stage",
+    "provstore.store.lmdb_sweep",
+    "provstore.store.lmdb_store",
+    # files
+    "provstore.files",
+    "provstore.files.checksums",
+    "provstore.files.git_program",
+    "provstore.files.git_urls",
+    "provstore.files.git_view",
+    "provstore.files.inspect_bundle",
+    "provstore.files.inspect_elf",
+    "provstore.files.inspect_lfs",
+    "provstore.files.git_state",
+    "provstore.files.inspect_git",
+    "provstore.files.inspect_safetensors",
+    "provstore.files.inspect_text",
+    "provstore.files.progress",
+    "provstore.files.python_origins",
+    "provstore.files.inspect_python",
+    "provstore.files.standins",
+    "provstore.files.walk",
+    "provstore.files.hashing",
+    "provstore.files.pool",
+    "provstore.files.stat_cache",
+    "provstore.files.plans",
+    "provstore.files.ingest",
+    # evidence
+    "provstore.evidence",
+    "provstore.evidence.finding",
+    "provstore.evidence.jsonreader",
+    "provstore.evidence.aggregation",
+    "provstore.evidence.lines",
+    "provstore.evidence.rows",
+    "provstore.evidence.documents",
+    "provstore.evidence.bench",
+    "provstore.evidence.oracle",
+    "provstore.evidence.keyvalue",
+    "provstore.evidence.serverlog",
+    "provstore.evidence.prometheus",
+    "provstore.evidence.idle",
+    "provstore.evidence.locks",
+    "provstore.evidence.metrics",
+    "provstore.evidence.comparing",
+    "provstore.evidence.conventions",
+    # verbs
+    "provstore.verbs",
+    "provstore.verbs.closing",
+    "provstore.verbs.inspecting",
+    "provstore.verbs.locating",
+    "provstore.verbs.members",
+    "provstore.verbs.comparing",
+    "provstore.verbs.exporting",
+    "provstore.verbs.listing",
+    "provstore.verbs.packing",
+    "provstore.verbs.pins",
+    "provstore.verbs.proving",
+    "provstore.verbs.restoring",
+    "provstore.verbs.spec",
+    "provstore.verbs.entries",
+    "provstore.verbs.sealing",
+    "provstore.verbs.diffing",
+    "provstore.verbs.sweeping",
+    "provstore.verbs.verifying",
+    # surface
+    "provstore.cli.options",
+    "provstore.report",
+    "provstore.report.exits",
+    "provstore.report.failures",
+    "provstore.cli.console",
+    "provstore.cli.app",
+    "provstore.cli.opening",
+    "provstore.report.schemas",
+    "provstore.cli.schemas",
+    "provstore.report.text",
+    "provstore.cli.meter",
+    "provstore.report.cards",
+    "provstore.report.changes",
+    "provstore.cli.diffing",
+    "provstore.report.listings",
+    "provstore.cli.listing",
+    "provstore.report.summaries",
+    "provstore.cli.moving",
+    "provstore.cli.sealing",
+    "provstore.report.verdicts",
+    "provstore.cli.upkeep",
+    "provstore.cli.verifying",
+    "provstore.cli",
+    "provstore.__main__",
+)
+"""A module imports only modules above it."""
+
+ONLY_IN = {
+    "zstandard": ("provstore.store.frame",),
+    "lmdb": ("provstore.store.lmdb",),
+    "typer": ("provstore.cli",),
+    "elftools": ("provstore.files.inspect_elf",),
+    "prometheus_client": ("provstore.evidence.prometheus",),
+    "huggingface_hub": (),
+    "rich": (),
+    "click": (),
+}
+"""Foreign packages that one room alone knows; a name stands for the modules that begin with it."""
+
+SPEAKS_OVER_PIPES = {"provstore.files.pool"}
+"""A worker process of ours talks to its parent over its own standard streams; nobody sees them."""
+
+SLOW_TO_IMPORT = ("dataclasses", "concurrent.futures", "logging", "asyncio")
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text()) for name, path in FILES.items()}
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield every imported module (of ours: the most precise one) with its statement."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            module = node.module or ""
+            for alias in node.names:
+                inner = f"{module}.{alias.name}"
+                yield (inner if inner in FILES else module), node
+
+
+def ours(tree: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
+    yield from ((name, node) for name, node in imported(tree) if name.split(".")[0] == "provstore")
+
+
+def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> int:
+    """Return the length of a function; of a command without its declarations of options."""
+    start = function.body[0].lineno if in_cli(name) else function.lineno
+    return (function.end_lineno or 0) - start + 1
+
+
+def in_cli(name: str) -> bool:
+    return name in ("provstore.cli", "provstore.__main__") or name.startswith("provstore.cli.")
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    yield from (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def test_the_order_names_every_module_once() -> None:
+    assert len(set(ORDER)) == len(ORDER)
+    assert set(ORDER) == set(FILES) - {"provstore"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_module_imports_only_what_stands_above_it(name: str) -> None:
+    above = set(ORDER[: ORDER.index(name)]) if name != "provstore" else set()
+    above.add("provstore")  # the package itself: its version; the names it promises load lazily
+    assert {module for module, _ in ours(TREES[name])} - above - {name} == set()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_import_of_ours_hides_in_a_function(name: str) -> None:
+    if in_cli(name):
+        return
+    hidden = [node.lineno for function in functions(TREES[name]) for _, node in ours(function)]
+    assert hidden == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_types_are_imported_for_real(name: str) -> None:
+    assert "TYPE_CHECKING" not in FILES[name].read_text()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_modules_and_functions_stay_small(name: str) -> None:
+    assert len(FILES[name].read_text().splitlines()) <= MAX_FILE_LINES
+    long = [f.name for f in functions(TREES[name]) if lines_of(f, name) > MAX_FUNCTION_LINES]
+    assert long == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_functions_take_few_parameters(name: str) -> None:
+    if in_cli(name):
+        return  # a command has one parameter for each of its options
+    wide = []
+    for function in functions(TREES[name]):
+        given = function.args
+        own = [
+            a.arg
+            for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)
+            if a.arg not in ("self", "cls")
+        ]
+        if len(own) > MAX_PARAMETERS:
+            wide.append((function.name, len(own)))
+    assert wide == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_only_the_surface_prints_exits_or_reads_the_environment(name: str) -> None:
+    if in_cli(name):
+        return
+    found = []
+    for node in ast.walk(TREES[name]):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("print", "input")
+        ):
+            found.append((node.lineno, node.func.id))
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and (node.value.id, node.attr)
+            in {("os", "environ"), ("os", "getenv"), ("sys", "exit"), ("sys", "stdout"), ("sys", "stderr")}
+            and not (node.attr == "stdout" and name in SPEAKS_OVER_PIPES)
+        ):
+            found.append((node.lineno, node.attr))
+    assert found == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_foreign_packages_stay_in_their_rooms(name: str) -> None:
+    for module, node in imported(TREES[name]):
+        rooms = ONLY_IN.get(module.split(".")[0])
+        if rooms is not None:
+            assert any(name.startswith(room) for room in rooms), f"{module} at line {node.lineno}"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_nothing_slow_is_imported_at_the_start(name: str) -> None:
+    at_top = [n for n in TREES[name].body if isinstance(n, ast.Import | ast.ImportFrom)]
+    names = {module for node in at_top for module, _ in imported(node)}
+    assert names & set(SLOW_TO_IMPORT) == set()
+
+
+def is_broad(handler: ast.ExceptHandler) -> bool:
+    kind = handler.type
+    return kind is None or (isinstance(kind, ast.Name) and kind.id in ("Exception", "BaseException"))
+
+
+def cleans_up(handler: ast.ExceptHandler) -> bool:
+    """Say whether a handler always passes on what it caught."""
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_broad_except(name: str) -> None:
+    broad = [
+        node.lineno
+        for node in ast.walk(TREES[name])
+        if isinstance(node, ast.ExceptHandler) and is_broad(node) and not cleans_up(node)
+    ]
+    assert broad == []
+
+
+def test_unchecked_bytes_are_read_through_the_one_door() -> None:
+    """``Reader.chunks`` and ``Reader.record`` are called by stores themselves and by ``store.objects``."""
+    callers = {
+        name
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "chunks"
+        and not name.startswith("provstore.store.")
+    }
+    assert callers == set()
+
+
+def test_rooms_have_names_that_say_something() -> None:
+    vague = {"utils", "util", "helpers", "common", "misc", "constants"}
+    assert {name for name in FILES if vague & set(name.split("."))} == set()
+
+
+def test_nothing_is_promised_for_later() -> None:
+    words = ("TODO", "FIXME", "XXX", "NotImplementedError")
+    assert [(name, word) for name, path in FILES.items() for word in words if word in path.read_text()] == []
