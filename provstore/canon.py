@@ -36,8 +36,12 @@ _ENCODER: Final = msgspec.json.Encoder(order="sorted")
 T = TypeVar("T")
 
 
-def encode(record: object) -> bytes:
+def encode(record: object, *, bounded: bool = False) -> bytes:
     """Return the canonical bytes of a record.
+
+    Args:
+        record: a struct or plain values.
+        bounded: it holds no float, and its integers were checked to be within :data:`MAX_INTEGER`.
 
     Raises:
         CanonError: a float, an integer out of range, or text that is not valid Unicode.
@@ -50,6 +54,8 @@ def encode(record: object) -> bytes:
         data = _ENCODER.encode(record)
     except UnicodeEncodeError as error:
         raise CanonError("record", f"text is not valid Unicode: {error.reason}") from error
+    if bounded:
+        return data
     if _may_hold_bad_number(data):
         parse(data, "record")
     if b"null" in data and _holds_float(msgspec.to_builtins(record)):
@@ -57,8 +63,15 @@ def encode(record: object) -> bytes:
     return data
 
 
-def decode(data: bytes, kind: type[T], where: str = "record") -> T:
+def decode(data: bytes, kind: type[T], where: str = "record", *, bounded: bool = False) -> T:
     """Decode canonical bytes into the struct (or tagged union) ``kind``.
+
+    Args:
+        data: the bytes.
+        kind: what they should be.
+        where: what to call them in errors.
+        bounded: the types of ``kind`` admit no float and no integer beyond :data:`MAX_INTEGER`, so that
+            numbers need no look of their own.
 
     Raises:
         CanonError: or the subclass that names what is not canonical.
@@ -77,7 +90,7 @@ def decode(data: bytes, kind: type[T], where: str = "record") -> T:
         _refuse(data, where, str(error))
     if not same:
         _refuse(data, where, "bytes differ from their own re-encoding")
-    if _may_hold_bad_number(data):
+    if not bounded and _may_hold_bad_number(data):
         parse(data, where)
     return record
 

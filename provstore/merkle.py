@@ -59,7 +59,7 @@ def build(entries: Sequence[TreeEntry]) -> list[Node]:
         >>> len(build([TreeEntry(kind="directory", name="a", tree="0" * 64)]))
         1
     """
-    names = [entry.raw_name() for entry in entries]
+    names = [check_entry(entry) for entry in entries]
     if any(a >= b for a, b in itertools.pairwise(names)):
         raise CanonError("tree", "entries are not in the order of their names, or a name is there twice")
     nodes: list[Node] = []

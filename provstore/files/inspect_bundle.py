@@ -146,8 +146,8 @@ def bundle_problems(
         problems.append(f"{name}: names no refs, so nothing can be restored from it; {again}")
     if header.filter:
         problems.append(
-            f"{name}: made with --filter={show(header.filter)}, which left objects out; in a clone that holds "
-            f"everything, {again}"
+            f"{name}: made with --filter={show(header.filter)}, which left objects out; "
+            f"in a clone that holds everything, {again}"
         )
     with _empty_repository(header.object_format, seconds, scratch) as place:
         _add_bases(place, header.object_format, bases)

@@ -28,7 +28,7 @@ from provstore.files.git_state import (
 from provstore.files.git_urls import public_url
 from provstore.files.git_view import GitView, is_hex_id, open_view
 from provstore.files.inspect_lfs import MAX_POINTER_BYTES, LfsPointer, lfs_pointer
-from provstore.paths import join, show
+from provstore.paths import check_path, join, show
 
 __all__ = [
     "Conversion",
@@ -40,10 +40,10 @@ __all__ = [
     "tracked",
 ]
 
-Conversion = Literal["built-in", "lfs", "unexplained"]
+Conversion = Literal["built-in", "line-ends", "lfs", "unexplained"]
 """Why bytes are not the recorded blob: line ends, ``ident`` or encoding, as ``.gitattributes`` or
-``core.autocrlf`` say; the payload of an LFS pointer; or nothing that could be confirmed, so that the file
-counts as changed."""
+``core.autocrlf`` say; CR LF for LF, though the repository does not say so (a setting of whoever committed);
+the payload of an LFS pointer; or nothing that could be confirmed, so that the file counts as changed."""
 
 _MAX_DEPTH: Final = 16
 """Deepest nesting of submodules that is followed."""
@@ -62,6 +62,7 @@ def inspect_git(root: str | bytes, seconds: float = TIME_LIMIT_SECONDS) -> GitSt
     Raises:
         InspectError: not the top of a work tree, or a repository that git cannot read: broken HEAD, missing
             commit or tree, unknown format, submodules nested too deep.
+        UnsafePathError: the index holds a path that leads out of the work tree.
         InputOutputError: a file cannot be read, or git did not finish in time.
         MissingExtraError: git is not installed.
     """
@@ -83,7 +84,8 @@ def conversions(
         root: top of the work tree.
         state: its state.
         paths: what :func:`filtered` returned, and changed paths that only a filter may have changed (a
-            checkout with LFS payloads that was copied, so that Git had to compare contents).
+            checkout with LFS payloads that was copied, so that Git had to compare contents). Paths whose
+            plain bytes are the recorded blob do not belong here.
         sha256: raw SHA-256 of the bytes at paths that hold an LFS payload; without it, such a path stays
             unexplained.
         seconds: time limit of each call of git.
@@ -106,17 +108,19 @@ def conversions(
         # Git would follow a symlink here, and built-in conversions never touch one.
         plain = [file for file in here if file.mode != "120000" and _is_file(join(top, prefix, file.path))]
         if plain:
-            with open_view(join(top, prefix) if prefix else top, seconds) as view:
+            with open_view(join(top, prefix), seconds) as view:
+                for file in _converted(view, plain, "-c", "core.autocrlf=input"):
+                    found[join(prefix, file.path)] = "line-ends"
                 for file in _converted(view, plain):
                     found[join(prefix, file.path)] = "built-in"
     return found
 
 
-def _converted(view: GitView, files: Sequence[TrackedFile]) -> Iterator[TrackedFile]:
+def _converted(view: GitView, files: Sequence[TrackedFile], *options: str) -> Iterator[TrackedFile]:
     """Give those of the files that Git's built-in conversions turn into their recorded blob."""
     for start in range(0, len(files), _ARGUMENTS_PER_CALL):
         part = files[start : start + _ARGUMENTS_PER_CALL]
-        ids = view.place.need("hash-object", "--", *(file.path for file in part)).out.split()
+        ids = view.place.need(*options, "hash-object", "--", *(file.path for file in part)).out.split()
         if len(ids) != len(part):
             raise InspectError(show(view.root), f"git hashed {len(ids)} of {len(part)} files")
         yield from (file for file, id in zip(part, ids, strict=True) if id.decode() == file.id)
@@ -174,6 +178,8 @@ def _index(view: GitView) -> tuple[tuple[TrackedFile, ...], tuple[bytes, ...], t
     skip_worktree: list[bytes] = []
     for line in view.place.need("ls-files", "--stage", "-v", "-z").lines():
         head, _, path = line.partition(b"\t")
+        # Git checks the paths that it adds, not those that it finds in an index.
+        check_path(path, f"index of {show(view.root)}")
         tag, mode, id, stage = head.split(b" ")
         # git-ls-files: a lower-case tag is "assume unchanged", S or s "skip work tree".
         if tag.islower():

@@ -35,7 +35,7 @@ def encode(record: Record) -> tuple[RawId, bytes]:
     Raises:
         CanonError: a value that has no canonical form.
     """
-    data = canon.encode(record)
+    data = canon.encode(record, bounded=isinstance(record, TreeLeaf | TreeIndex))
     return record_id(_KINDS[type(record)], data), data
 
 
@@ -58,4 +58,4 @@ def decode(data: bytes, where: str = "record") -> Record:
         NewerFormatError: a format that this release does not know.
         CanonError: bytes that are not canonical.
     """
-    return canon.decode(data, Record, where)  # type: ignore[arg-type]
+    return canon.decode(data, Record, where, bounded=True)  # type: ignore[arg-type]

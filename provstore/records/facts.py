@@ -1,8 +1,13 @@
 """Facts: typed values that a named extractor took out of bytes, each with its place."""
 
+from typing import Annotated
+
 import msgspec
 
-FactValue = str | int | bool | None | tuple[str | int, ...]
+Integer = Annotated[int, msgspec.Meta(ge=-(1 << 53) + 1, le=(1 << 53) - 1)]
+"""An integer that every JSON implementation holds exactly."""
+
+FactValue = str | Integer | bool | None | tuple[str | Integer, ...]
 """What a fact can state; a number with a fraction is its source text, marked ``decimal``."""
 
 
@@ -43,6 +48,6 @@ class Facts(
     """
 
     extractor: str
-    version: int
+    version: Integer
     source: str
     facts: tuple[Fact, ...]

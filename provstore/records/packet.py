@@ -7,6 +7,7 @@ import msgspec
 from provstore.errors import CanonError
 from provstore.ids import to_raw
 from provstore.paths import check_role
+from provstore.records.tree import Count
 
 Custody = Literal["held", "external", "declared"]
 """``held``: the bytes are in the store. ``external``: verified when sealed, kept elsewhere. ``declared``:
@@ -96,14 +97,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     role: str
     kind: Kind
-    files: int
+    files: Count
     custody: Custody = "held"
     tree: str | None = None
     blake3: str | None = None
     sha256: str | None = None
     executable: bool = False
     state: Literal["pointer", "prefix", "unreadable"] | None = None
-    size_bytes: int | None = None
+    size_bytes: Count | None = None
     origins: tuple[Origin, ...] = ()
     pins: tuple[Pin, ...] = ()
     facts: tuple[str, ...] = ()

@@ -1,12 +1,15 @@
 """Trees: a directory as a record, split by its names when it is big."""
 
 import re
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from provstore.errors import CanonError
 from provstore.paths import name_bytes, show
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 53) - 1)]
+"""A number of bytes or things, within what every JSON implementation holds exactly."""
 
 EntryKind = Literal["file", "executable", "symlink", "directory"]
 
@@ -36,7 +39,7 @@ class TreeEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     name_hex: str | None = None
     blake3: str | None = None
     sha256: str | None = None
-    size_bytes: int | None = None
+    size_bytes: Count | None = None
     target: str | None = None
     target_hex: str | None = None
     tree: str | None = None
@@ -85,7 +88,7 @@ class TreeChild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """
 
     tree: str
-    entries: int
+    entries: Count
     last: str | None = None
     last_hex: str | None = None
 
@@ -109,7 +112,7 @@ class TreeIndex(
         children: in order of their names.
     """
 
-    level: int
+    level: Count
     children: tuple[TreeChild, ...]
 
 
@@ -169,6 +172,6 @@ def _file_problem(entry: TreeEntry) -> str | None:
         return "has a malformed digest"
     if entry.sha256 is not None and entry.blake3 is not None and entry.size_bytes is None:
         return "needs size_bytes"
-    if entry.size_bytes is not None and entry.size_bytes < 0:
-        return "has a negative size"
+    if entry.size_bytes is not None and not 0 <= entry.size_bytes < 1 << 53:
+        return "has a size out of range"
     return None

@@ -1,9 +1,20 @@
 """Text of what differs between two packets, packs or directories."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
 
 from provstore.report.text import NOT_STATED, amount, columns, count, indented, short
 from provstore.reports import DiffReport, FactChange, MemberChange, Side
+
+SHOWN_ONE_SIDED: Final = 8
+"""Members or facts of one role that only one side has, before they are counted instead of listed."""
+
+SHOWN_CHANGED: Final = 60
+"""Differing members of one role, or facts of one layer, that are listed."""
+
+SHOWN_CHARACTERS: Final = 60
+"""Longest value that is shown whole."""
 
 
 def diff_lines(report: DiffReport) -> Iterator[str]:
@@ -24,17 +35,32 @@ def diff_lines(report: DiffReport) -> Iterator[str]:
     for role in sorted({change.role for _, change in marked}):
         yield role or "(directory)"
         own = sorted(((mark, c) for mark, c in marked if c.role == role), key=lambda item: item[1].path)
-        yield from indented(columns([_member(mark, change) for mark, change in own]))
+        yield from indented(_members(own))
     yield from _facts("identity", report.identity)
     yield from _facts("environment", report.environment)
     yield from _facts("result", report.result)
     whole = f"; whole: {', '.join(report.kept_roles)}" if report.kept_roles else ""
     yield f"stayed: {count(report.kept, 'member')}{whole}"
-    yield from indented(
-        columns([(_place(k.role, k.path), k.key, _value(k.value)) for k in report.kept_facts])
-    )
+    for role, number in Counter(fact.role for fact in report.kept_facts).items():
+        yield f"  {role or '(directory)'}: {count(number, 'fact')} equal beside those that differ"
     for note in report.notes:
         yield f"note: {note}"
+
+
+def _members(own: list[tuple[str, MemberChange]]) -> Iterator[str]:
+    """Yield changed members, and those of one side alone up to a few, then their number."""
+    shown: list[tuple[str, str, str, str, str]] = []
+    hidden: Counter[str] = Counter()
+    room = {"+": SHOWN_ONE_SIDED, "-": SHOWN_ONE_SIDED, "~": SHOWN_CHANGED}
+    for mark, change in own:
+        room[mark] -= 1
+        if room[mark] >= 0:
+            shown.append(_member(mark, change))
+        else:
+            hidden[mark] += 1
+    yield from columns(shown)
+    for mark, number in sorted(hidden.items()):
+        yield f"{mark}  ... and {number} more; --json lists them all"
 
 
 def _place(role: str, path: str) -> str:
@@ -78,15 +104,31 @@ def _turn(before: str | None, after: str | None) -> str:
     return f"{before} => {after}"
 
 
-def _facts(title: str, changes: Iterable[FactChange]) -> Iterator[str]:
-    rows = [(_place(c.role, c.path), c.key, f"{_value(c.from_)} => {_value(c.to)}") for c in changes]
-    if rows:
-        yield f"{title}: {count(len(rows), 'fact')}"
-        yield from indented(columns(rows))
+def _facts(title: str, changes: tuple[FactChange, ...]) -> Iterator[str]:
+    """Yield the facts that both sides state differently; those of one side alone are counted by role."""
+    if not changes:
+        return
+    yield f"{title}: {count(len(changes), 'fact')}"
+    both = [c for c in changes if c.from_ is not None and c.to is not None]
+    alone = Counter((c.role, "first" if c.to is None else "second") for c in changes if c not in both)
+    few = {key for key, number in alone.items() if number <= SHOWN_ONE_SIDED}
+    rows = [
+        (_place(c.role, c.path), c.key, f"{_value(c.from_)} => {_value(c.to)}")
+        for c in changes
+        if c in both or (c.role, "first" if c.to is None else "second") in few
+    ]
+    yield from indented(columns(rows[:SHOWN_CHANGED]))
+    if len(rows) > SHOWN_CHANGED:
+        yield f"  ... and {len(rows) - SHOWN_CHANGED} more; --json lists them all"
+    for (role, side), number in sorted(alone.items()):
+        if (role, side) not in few:
+            yield f"  {role}: {count(number, 'fact')} that only the {side} side states; --json lists them"
 
 
 def _value(value: str | None) -> str:
     if value is None:
         return NOT_STATED
     whole_digest = len(value) in (40, 64) and all(char in "0123456789abcdef" for char in value)
-    return short(value) if whole_digest else value
+    if whole_digest:
+        return short(value)
+    return value if len(value) <= SHOWN_CHARACTERS else value[: SHOWN_CHARACTERS - 3] + "..."

@@ -2,11 +2,22 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Final
 
 from provstore.report.text import amount, columns, count, short
 from provstore.reports import Check, Damage, DoctorReport, FsckReport, Metric, Missing, VerifyReport
 
-SHOWN_MISSING = 20
+REMEDIES: Final = {
+    "against": "`prov restore` writes the sealed files elsewhere; seal anew if the change is meant",
+    "checksums": "fetch the named files again, or correct the list if their change is meant",
+    "integrity": "`prov fsck` names all that the damage touches; bring whole bytes from another copy",
+    "proof": "make the proof again with `prov prove`, from a packet that verifies",
+}
+"""What to do when a check of that kind failed."""
+
+REMEDY_OF_UNKNOWN: Final = "bring the bytes that are not here, or say with --at PATH where they lie now"
+
+SHOWN_MISSING: Final = 20
 """Members whose absent bytes are listed one by one; the report itself always has all of them."""
 
 
@@ -26,10 +37,22 @@ def verify_lines(report: VerifyReport) -> Iterator[str]:
     for check in report.checks:
         if check.outcome not in ("PASS", "NOT-APPLICABLE"):
             yield from _finding(check)
-    passed = [check for check in report.checks if check.outcome in ("PASS", "NOT-APPLICABLE")]
+    passed = [check for check in report.checks if check.outcome == "PASS"]
     yield from columns([(check.outcome, check.check, _place(check), check.message) for check in passed])
+    for code, roles in _not_applicable(report.checks):
+        yield f"not applicable  {code}: {', '.join(roles)}"
     yield from _metrics(report.metrics)
     yield from _missing(report.missing)
+    yield from _what_to_do(report)
+
+
+def _not_applicable(checks: tuple[Check, ...]) -> list[tuple[str, list[str]]]:
+    """Gather what does not apply by its reason: one line says it for all of its roles."""
+    found: dict[str, list[str]] = {}
+    for check in checks:
+        if check.outcome == "NOT-APPLICABLE":
+            found.setdefault(check.message or check.code, []).append(_place(check))
+    return list(found.items())
 
 
 def _finding(check: Check) -> Iterator[str]:
@@ -41,6 +64,15 @@ def _finding(check: Check) -> Iterator[str]:
             yield f"      {name:<9} {value}"
     for line in check.message.splitlines():
         yield f"      {line}"
+
+
+def _what_to_do(report: VerifyReport) -> Iterator[str]:
+    """Yield one line for each kind of trouble there is."""
+    failed = {check.check for check in report.checks if check.outcome == "FAIL"}
+    for check in sorted(failed & set(REMEDIES)):
+        yield f"to do: {REMEDIES[check]}"
+    if any(check.outcome == "UNKNOWN" for check in report.checks):
+        yield f"to do: {REMEDY_OF_UNKNOWN}"
 
 
 def _place(check: Check) -> str:

@@ -100,6 +100,22 @@ def pack(parts: Sequence[Buffer], level: int = LEVEL) -> bytes:
     return HEADER.pack(RAW, size, size) + plain
 
 
+def pack_large(data: Buffer, level: int = LEVEL) -> bytes:
+    """Return a frame of a piece of a large object; what its first bytes promise decides, as for blobs.
+
+    Raises:
+        FrameError: more plain bytes than a frame may hold.
+
+    Example:
+        >>> unpack(pack_large(b"ab" * 1000)) == b"ab" * 1000
+        True
+    """
+    view = memoryview(data)
+    if view.nbytes > MAX_PLAIN or is_compressible(view[:SAMPLE_BYTES]):
+        return pack([data], level)
+    return HEADER.pack(RAW, view.nbytes, view.nbytes) + bytes(view)
+
+
 def check_header(header: Buffer, limit_bytes: int = MAX_PLAIN, where: str = "frame") -> tuple[int, int, int]:
     """Return codec, plain size and stored size of a frame from its first 9 bytes.
 

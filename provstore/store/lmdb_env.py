@@ -81,10 +81,9 @@ class Env:
             if writable:
                 self.stale_readers += env.reader_check()
             databases: Databases = {}
-            with env.begin() as txn:
-                for name in DATABASES:
-                    with contextlib.suppress(lmdb.NotFoundError):
-                        databases[name] = env.open_db(name.encode(), txn=txn, create=False)
+            for name in DATABASES:
+                with contextlib.suppress(lmdb.NotFoundError):
+                    databases[name] = env.open_db(name.encode(), create=False)
         except lmdb.Error as error:
             env.close()
             raise self.translated(error) from error

@@ -9,6 +9,7 @@ from provstore.errors import IntegrityError, NotFoundError, NotHeldError
 from provstore.ids import Algorithm, Buffer, RawId
 from provstore.paths import show
 from provstore.store import blobs, frame, rows
+from provstore.store.frame_cache import FrameCache
 from provstore.store.lmdb_env import Env
 from provstore.store.lmdb_registry import release
 from provstore.store.lmdb_txn import Txn
@@ -20,30 +21,6 @@ BATCH: Final = 2048
 """Rows read in one transaction while iterating."""
 
 MATCHES: Final = 100
-CACHE_BYTES: Final = 8 << 20
-"""Plain bytes of unpacked frames that are kept for the next members."""
-
-
-class FrameCache:
-    """Unpacked frames, the latest ones; frame numbers are never used twice, so nothing goes stale."""
-
-    def __init__(self, limit_bytes: int = CACHE_BYTES) -> None:
-        self._limit_bytes = limit_bytes
-        self._frames: dict[int, bytes] = {}
-
-    def get(self, number: int) -> bytes | None:
-        """Return a frame if it is here."""
-        return self._frames.get(number)
-
-    def add(self, number: int, plain: bytes) -> None:
-        """Keep a frame; older ones go."""
-        kept = self._frames
-        total = len(plain) + sum(map(len, list(kept.values())))
-        for oldest in list(kept):
-            if total <= self._limit_bytes:
-                break
-            total -= len(kept.pop(oldest, b""))
-        kept[number] = plain
 
 
 class LmdbReader:

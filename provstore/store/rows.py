@@ -30,7 +30,9 @@ _PLACEMENTS: Final[dict[int, Placement]] = {
 
 MAX_FRAME_NUMBER: Final = (1 << 32) - 1
 MAX_OFFSET: Final = (1 << 24) - 1
-MAX_RECORD_BYTES: Final = (1 << 32) - 1
+MAX_RECORD_BYTES: Final = 64 << 20
+"""Longest record; trees are split long before, and a record is always read in one piece."""
+
 MAX_REF_BYTES: Final = 480
 """Longest name of a ref in UTF-8; LMDB keys end at 511 bytes."""
 

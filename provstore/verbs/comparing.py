@@ -98,23 +98,19 @@ class _Comparison:
 
     def unfit(self, entry: Entry, found: Ingested) -> None:
         for path, reason in found.unreadable:
-            self.add("UNKNOWN", "unreadable", entry, path, message=reason)
+            self.unknown("unreadable", entry, path, reason)
         for path, fields in found.changed:
-            self.add(
-                "UNKNOWN", "source-changed", entry, path, message=f"changed while read: {', '.join(fields)}"
-            )
+            self.unknown("source-changed", entry, path, f"changed while read: {', '.join(fields)}")
 
     def members(self, entry: Entry, found: Ingested, known: Records) -> None:
         if entry.tree is None or found.tree is None:
             sealed = single(entry)
             if sealed is None or found.file is None:
-                self.add(
-                    "FAIL",
+                self.fail(
                     "type",
                     entry,
                     b"",
-                    expected="directory" if entry.tree else "file",
-                    found="directory" if found.tree else "file",
+                    ("directory" if entry.tree else "file", "directory" if found.tree else "file"),
                 )
             elif self.only(entry.role.encode()):
                 self.differs(entry, b"", sealed, found.file)
@@ -143,23 +139,23 @@ class _Comparison:
             if node is None:
                 return
             code = "missing" if b is None else "extra"
-            self.add("FAIL", code, entry, path, expected=_text(a), found=_text(b))
+            self.fail(code, entry, path, (_text(a), _text(b)))
             return
         if a.kind != b.kind:
             plain = {"file", "executable"}
             if not {a.kind, b.kind} <= plain:
-                self.add("FAIL", "type", entry, path, expected=_text(a), found=_text(b))
+                self.fail("type", entry, path, (_text(a), _text(b)))
                 return
             if a.blake3 is not None:
-                self.add("FAIL", "mode", entry, path, expected=_mode(a), found=_mode(b))
+                self.fail("mode", entry, path, (_mode(a), _mode(b)))
         if b.state == "unreadable":
             return
         same = a.blake3 == b.blake3 if a.blake3 is not None else a.sha256 == b.sha256
         if a.kind == "symlink" and a.raw_target() != b.raw_target():
-            self.add("FAIL", "changed", entry, path, expected=_text(a), found=_text(b))
+            self.fail("changed", entry, path, (_text(a), _text(b)))
         elif a.kind not in ("symlink", "directory") and not same:
             where = self.first_difference(entry, path, a)
-            self.add("FAIL", "changed", entry, path, expected=_text(a), found=_text(b), location=where)
+            self.fail("changed", entry, path, (_text(a), _text(b)), where)
 
     def first_difference(self, entry: Entry, path: bytes, a: TreeEntry) -> str | None:
         """Return the offset of the first differing byte, where both sides can be read."""
@@ -180,28 +176,36 @@ class _Comparison:
             offset += 1
         return f"byte {offset}"
 
-    def add(
+    def fail(
         self,
-        outcome: str,
         code: str,
         entry: Entry,
         path: bytes,
-        *,
-        expected: str | None = None,
-        found: str | None = None,
+        sides: tuple[str | None, str | None],
         location: str | None = None,
-        message: str = "",
     ) -> None:
+        expected, found = sides
         self.checks.append(
             Check(
                 check="against",
-                outcome="FAIL" if outcome == "FAIL" else "UNKNOWN",
+                outcome="FAIL",
                 code=code,
                 role=entry.role,
                 path=show(path),
                 expected=expected,
                 found=found,
                 location=location,
+            )
+        )
+
+    def unknown(self, code: str, entry: Entry, path: bytes, message: str) -> None:
+        self.checks.append(
+            Check(
+                check="against",
+                outcome="UNKNOWN",
+                code=code,
+                role=entry.role,
+                path=show(path),
                 message=message,
             )
         )

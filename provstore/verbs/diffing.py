@@ -19,7 +19,7 @@ from provstore.store import objects
 from provstore.store.memory import MemoryStore
 from provstore.store.protocol import Reader
 from provstore.verbs.locating import locate
-from provstore.verbs.members import origin_text, single
+from provstore.verbs.members import Member, entry_members, origin_text, single
 from provstore.verbs.sealing import SealOptions, seal_paths
 
 _ENVIRONMENT: Final = frozenset({"environment", "host", "idle"})
@@ -85,14 +85,11 @@ class _Diff:
         self.notes: list[str] = []
 
     def run(self) -> DiffReport:
-        before = {entry.role: entry for entry in self.a.packet.entries}
-        after = {entry.role: entry for entry in self.b.packet.entries}
-        for role in sorted(before.keys() | after.keys()):
-            x, y = before.get(role), after.get(role)
-            if x is not None and y is not None:
-                self.entry(x, y)
+        for before, after in _groups(self.a.packet.entries, self.b.packet.entries):
+            if len(before) == len(after) == 1 and before[0].role == after[0].role:
+                self.entry(before[0], after[0])
             else:
-                self.lonely(x, y)
+                self.places(before, after)
         self.packet_fields()
         same = not (self.added or self.removed or self.changed or any(self.facts.values()))
         return DiffReport(
@@ -178,17 +175,30 @@ class _Diff:
                 self.added.append(_change(role, inner, None, found))
         return len(nodes) if gone else 0
 
-    def lonely(self, x: Entry | None, y: Entry | None) -> None:
-        for entry, fetch, gone in ((x, self.a.fetch, True), (y, self.b.fetch, False)):
-            if entry is None:
-                continue
-            node = _as_node(entry)
-            if node is not None:
-                self.whole(entry.role, b"", node, fetch, gone=gone)
-            else:
-                text = "; ".join(f"{pin.kind} {pin.value}" for pin in entry.pins) or "stated"
-                sides = (text, None) if gone else (None, text)
-                self.fact(entry, "", "entry", *sides)
+    def places(self, before: list[Entry], after: list[Entry]) -> None:
+        """Compare entries of which one side has others than the other, by where their members lie."""
+        sides = []
+        for entries, side_ in ((before, self.a), (after, self.b)):
+            found: dict[bytes, Member] = {}
+            for entry in entries:
+                nodes = [m for m in entry_members(side_.fetch, entry) if m.node.kind != "directory"]
+                found.update((member.place(), member) for member in nodes)
+                if not nodes:
+                    text = "; ".join(f"{pin.kind} {pin.value}" for pin in entry.pins) or "stated"
+                    pair = (text, None) if side_ is self.a else (None, text)
+                    self.fact(entry, "", "entry", *pair)
+            sides.append(found)
+        for place in sorted(sides[0].keys() | sides[1].keys()):
+            x, y = sides[0].get(place), sides[1].get(place)
+            if x is not None and y is not None:
+                if _same_bytes(x.node, y.node):
+                    self.kept += 1
+                else:
+                    self.changed.append(_change(x.entry.role, x.path, x.node, y.node))
+            elif x is not None:
+                self.removed.append(_change(x.entry.role, x.path, x.node, None))
+            elif y is not None:
+                self.added.append(_change(y.entry.role, y.path, None, y.node))
 
     def note(self, x: Entry, y: Entry, path: bytes = b"") -> str:
         """Say what a person would miss: an equal build-id does not make two objects the same."""
@@ -256,6 +266,21 @@ class _Diff:
         layer = "environment" if entry.kind in _ENVIRONMENT else "identity"
         layer = "result" if entry.kind in _RESULT else layer
         self.facts[layer].append(FactChange(role=entry.role, path=path, key=key, from_=before, to=after))
+
+
+def _groups(a: tuple[Entry, ...], b: tuple[Entry, ...]) -> Iterator[tuple[list[Entry], list[Entry]]]:
+    """Yield the entries of both sides that lie at or below one role, in the order of roles."""
+    roles = sorted({entry.role for entry in (*a, *b)}, key=lambda role: role.encode())
+    tops: list[str] = []
+    for role in sorted(roles, key=lambda role: role.count("/") + bool(role)):
+        if not any(top == "" or role.startswith(top + "/") for top in tops):
+            tops.append(role)
+    for top in sorted(tops):
+
+        def inside(entries: tuple[Entry, ...], top: str = top) -> list[Entry]:
+            return [e for e in entries if top == "" or e.role == top or e.role.startswith(top + "/")]
+
+        yield inside(a), inside(b)
 
 
 def _value(fact: Fact | None) -> str | None:

@@ -12,7 +12,7 @@ from provstore.files.git_state import filtered, git_facts
 from provstore.files.ingest import Ingested
 from provstore.files.inspect_bundle import bundle_problems
 from provstore.files.inspect_elf import inspect_elf, is_elf
-from provstore.files.inspect_git import inspect_git
+from provstore.files.inspect_git import conversions, inspect_git
 from provstore.files.inspect_python import inspect_python_env
 from provstore.files.inspect_safetensors import index_shards, inspect_safetensors
 from provstore.files.inspect_text import text_facts
@@ -72,7 +72,7 @@ class Inspection:
             problems = self._model_problems(path, ingested.tree)
             found = self._facts("safetensors", ingested.tree, lambda tree: self._safetensors(path, tree))
         elif kind == "python-env":
-            found = self._facts("python", ingested.tree, lambda tree: inspect_python_env(path))
+            found = self._facts("python", ingested.tree, lambda tree: inspect_python_env(path), path)
             found += self._facts("elf", ingested.tree, lambda tree: self._elf(path, tree, needed=False))
         return Inspected(found, problems)
 
@@ -82,10 +82,13 @@ class Inspection:
         return (self._put("declared", source, facts),) if facts else ()
 
     def _facts(
-        self, extractor: str, source: RawId, extract: Callable[[RawId], Iterable[Fact]]
+        self, extractor: str, source: RawId, extract: Callable[[RawId], Iterable[Fact]], place: bytes = b""
     ) -> tuple[str, ...]:
-        """Return the id of the facts record of one extractor, made only if there is none for this content."""
-        key = blake3(f"facts {extractor} {VERSIONS[extractor]} ".encode() + source).digest(16)
+        """Return the id of the facts record of one extractor, made only if there is none for this content.
+
+        ``place`` is where it lies, for an extractor whose facts depend on that as well.
+        """
+        key = blake3(f"facts {extractor} {VERSIONS[extractor]} ".encode() + source + place).digest(16)
         id = self._cached(key)
         if id is not None and (not id or self._stage.has_record(id)):
             return (id.hex(),) if id else ()
@@ -183,13 +186,30 @@ class Inspection:
 
     def _source_tree(self, path: bytes, ingested: Ingested) -> Inspected:
         state = inspect_git(path)
-        notes = [
-            f"work tree differs from its Git blob by a filter: {show(p)}"
-            for p in filtered(state, ingested.git_ids)
-        ]
+        differing = set(filtered(state, ingested.git_ids)) if state.object_format == "sha1" else set()
+        differing |= {change.path for change in state.dirty} & {file.path for file in state.tracked}
+        sha256 = self._payloads(ingested.tree) if state.lfs else {}
+        notes = []
+        for place, why in conversions(path, state, sorted(differing), sha256).items():
+            if why != "unexplained":
+                notes.append(f"{show(place)}: work tree differs from blob by {_FILTERS[why]}")
+            elif not any(change.path == place for change in state.dirty):
+                notes.append(f"{show(place)}: differs from its blob, though Git's stat data says it does not")
         facts = git_facts(state)
         made = self._put("git", ingested.tree.hex() if ingested.tree else "", facts) if facts else ""
         return Inspected((made,) if made else (), (), state.commit, tuple(notes))
+
+    def _payloads(self, tree: RawId | None) -> dict[bytes, bytes]:
+        if tree is None:
+            return {}
+        return {path: bytes.fromhex(entry.sha256 or "") for path, entry in self._files(tree)}
+
+
+_FILTERS: Final = {
+    "line-ends": "eol filter",
+    "built-in": "a filter that its attributes ask for",
+    "lfs": "the LFS filter",
+}
 
 
 def _opened(root: Root, path: bytes) -> BinaryIO:

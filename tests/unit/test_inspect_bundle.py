@@ -26,8 +26,9 @@ def oid(folder: Path, name: str) -> str:
     return git(folder, "rev-parse", name).decode().strip()
 
 
-def bundle(folder: Path, target: Path, *args: str) -> Path:
-    git(folder, "bundle", "create", "-q", str(target), *args)
+def bundle(folder: Path, target: Path, *args: str, version: int = 2) -> Path:
+    chosen = [f"--version={version}"] if version != 2 else []
+    git(folder, "bundle", "create", "-q", *chosen, str(target), *args)
     return target
 
 
@@ -56,12 +57,12 @@ def test_version_3(tmp_path: Path, object_format: ObjectFormat) -> None:
     folder = start(tmp_path / "r", object_format)
     first = commit(folder, f="1")
     head = commit(folder, f="2")
-    path = bundle(folder, tmp_path / "b.bundle", "--version=3", "main")
+    path = bundle(folder, tmp_path / "b.bundle", "main", version=3)
     assert bundle_problems(str(path)) == ()
     facts = facts_of(path)
     assert (facts["bundle.version"], facts["bundle.object_format"]) == (3, object_format)
     assert facts["bundle.head"] == (head,)
-    thin = bundle(folder, tmp_path / "thin.bundle", "--version=3", "main~1..main")
+    thin = bundle(folder, tmp_path / "thin.bundle", "main~1..main", version=3)
     assert facts_of(thin)["bundle.prerequisite"] == (first,)
     [problem] = bundle_problems(str(thin))
     assert f"needs commit {first}" in problem
@@ -91,7 +92,7 @@ def test_every_missing_commit_is_named(tmp_path: Path) -> None:
     commit(folder, f="0")
     for branch in ("a", "b"):
         git(folder, "checkout", "-qb", branch, "main")
-        commit(folder, **{branch: "1"})
+        commit(folder, **{f"file-{branch}": "1"})
     git(folder, "checkout", "-q", "main")
     git(folder, "merge", "-q", "--no-edit", "a", "b")
     path = bundle(folder, tmp_path / "thin.bundle", "main", "^a", "^b")
@@ -170,8 +171,7 @@ def test_bundle_of_a_shallow_clone(origin: Path, tmp_path: Path) -> None:
 
 
 def test_bundle_made_with_a_filter(origin: Path, tmp_path: Path) -> None:
-    path = tmp_path / "b.bundle"
-    git(origin, "bundle", "create", "-q", "--version=3", str(path), "--filter=blob:none", "main")
+    path = bundle(origin, tmp_path / "b.bundle", "--filter=blob:none", "main", version=3)
     [problem] = bundle_problems(str(path))
     assert "--filter=blob:none" in problem
     assert facts_of(path)["bundle.filter"] == "blob:none"

@@ -6,9 +6,10 @@ import shutil
 from pathlib import Path
 
 import msgspec
+import pytest
 from git_repositories import blob_ids, codes, commit, facts_of, git, start
 
-from provstore.files.git_state import GitState, TrackedFile
+from provstore.files.git_state import GitChange, GitState, TrackedFile
 from provstore.files.inspect_git import conversions, filtered, git_facts, inspect_git, tracked
 from provstore.gitids import blob_id
 
@@ -29,8 +30,12 @@ def test_line_end_filter(tmp_path: Path) -> None:
     assert state.dirty == ()
     assert tracked(state)[b"f"] == ("100644", blob_id(b"a\nb\n").hex())
     assert filtered(state, blob_ids(folder)) == (b"f",)
-    # The repository itself does not say that this conversion holds, so nothing explains the bytes.
-    assert conversions(str(folder), state, [b"f"], {}) == {b"f": "unexplained"}
+    assert conversions(str(folder), state, [b"f"], {}) == {b"f": "line-ends"}
+    # Also where Git has to compare contents, without knowing the setting of whoever committed.
+    os.utime(folder / "f", (2, 2))
+    state = inspect_git(str(folder))
+    assert codes(state) == {b"f": ".M"}
+    assert conversions(str(folder), state, [b"f"], {}) == {b"f": "line-ends"}
     git(folder, "config", "core.autocrlf", "input")
     assert conversions(str(folder), state, [b"f"], {}) == {b"f": "built-in"}
 
@@ -207,3 +212,13 @@ def test_files_left_out_of_the_comparison_are_not_called_equal_or_different() ->
     assert filtered(state, {}) == ()
     assert filtered(state, {b"f": blob_id(b"a"), b"g": blob_id(b"b")}) == ()
     assert filtered(state, {b"f": blob_id(b"b")}) == (b"f",)
+
+
+@pytest.mark.parametrize(
+    ("code", "found"), [("M.", (b"f",)), ("A.", (b"f",)), ("MM", ()), (".M", ()), (".T", ())]
+)
+def test_a_change_that_git_reports_is_no_filter(code: str, found: tuple[bytes, ...]) -> None:
+    file = TrackedFile(b"f", "100644", blob_id(b"a").hex())
+    dirty = (GitChange(code, b"f"),)
+    state = GitState(commit=None, tree=None, object_format="sha1", tracked=(file,), dirty=dirty)
+    assert filtered(state, {b"f": blob_id(b"b")}) == found

@@ -1,0 +1,64 @@
+"""Frozen results of the verbs; their JSON form is what ``--json`` prints.
+
+Digests are 64 hex digits. Paths are in the shown form of :func:`provstore.paths.show`: reversible, and
+without control characters.
+"""
+
+from provstore.reports.base import Outcome, Report, Verdict
+from provstore.reports.compared import DiffReport, FactChange, KeptFact, MemberChange, Side
+from provstore.reports.looked import Listed, RefStep, ShownClaim, ShownEntry, ShowReport, StatsReport
+from provstore.reports.sealed import (
+    EntrySummary,
+    Excluded,
+    PackReport,
+    ProveReport,
+    RestoreReport,
+    SealReport,
+    UnpackReport,
+)
+from provstore.reports.verified import (
+    Check,
+    Damage,
+    Doctored,
+    DoctorReport,
+    FsckReport,
+    GcReport,
+    Metric,
+    Missing,
+    VerifyReport,
+    worst,
+)
+
+__all__ = [
+    "Check",
+    "Damage",
+    "DiffReport",
+    "DoctorReport",
+    "Doctored",
+    "EntrySummary",
+    "Excluded",
+    "FactChange",
+    "FsckReport",
+    "GcReport",
+    "KeptFact",
+    "Listed",
+    "MemberChange",
+    "Metric",
+    "Missing",
+    "Outcome",
+    "PackReport",
+    "ProveReport",
+    "RefStep",
+    "Report",
+    "RestoreReport",
+    "SealReport",
+    "ShowReport",
+    "ShownClaim",
+    "ShownEntry",
+    "Side",
+    "StatsReport",
+    "UnpackReport",
+    "Verdict",
+    "VerifyReport",
+    "worst",
+]

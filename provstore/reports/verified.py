@@ -1,0 +1,146 @@
+"""Results of verify, fsck, gc and doctor: what was looked at and what was found."""
+
+from provstore.reports.base import Outcome, Report, Verdict
+
+
+class Check(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One thing that was looked at.
+
+    Attributes:
+        check: what was checked: ``integrity``, ``closure``, ``against``, ``checksums``, ``gate``.
+        outcome: see :data:`Outcome`.
+        code: stable name of the finding; ``ok`` for a pass.
+        role: entry that it concerns; empty for the packet itself or a plain directory.
+        path: member of the entry, shown form; empty for the entry as a whole.
+        expected: what should be there.
+        found: what is there.
+        location: where to look: a file, a line, an offset.
+        message: one sentence for people.
+    """
+
+    check: str
+    outcome: Outcome
+    code: str
+    role: str = ""
+    path: str = ""
+    expected: str | None = None
+    found: str | None = None
+    location: str | None = None
+    message: str = ""
+
+
+class Metric(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A recomputed number with the convention it was counted by."""
+
+    name: str
+    convention: str
+    value: str
+    unit: str
+
+
+class Missing(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bytes that a packet refers to and that are not held here."""
+
+    role: str
+    path: str
+    custody: str
+    blake3: str | None
+    sha256: str | None
+    size_bytes: int | None
+    origins: tuple[str, ...] = ()
+
+
+class VerifyReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was found about a packet or a checksum file.
+
+    Attributes:
+        packet: id of the packet; empty for a checksum file.
+        outcome: the verdict over all required checks.
+        checks: passes summed up per entry, everything else one by one.
+        metrics: recomputed values.
+        missing: what could not be looked at because its bytes are not here.
+        objects_checked: objects whose bytes were re-hashed.
+        bytes_checked: number of those bytes.
+    """
+
+    packet: str
+    outcome: Verdict
+    checks: tuple[Check, ...]
+    metrics: tuple[Metric, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    objects_checked: int = 0
+    bytes_checked: int = 0
+
+
+class Damage(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An object or record whose bytes are wrong or gone, and each place that refers to it."""
+
+    id: str
+    role: str
+    packet: str
+    reason: str
+    path: str = ""
+
+
+class FsckReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a check of a whole store found.
+
+    Attributes:
+        objects: objects whose bytes were re-hashed.
+        records: records that were re-hashed and decoded.
+        bytes: number of bytes that were re-hashed.
+        damaged: one for each damaged thing and packet; ``role`` and ``packet`` are empty when nothing
+            refers to it.
+        unreferenced: objects and records that no ref reaches; ``gc`` removes them.
+        leftovers: temporary files of killed writers.
+    """
+
+    objects: int
+    records: int
+    bytes: int
+    damaged: tuple[Damage, ...]
+    unreferenced: int = 0
+    leftovers: int = 0
+
+
+class GcReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What garbage collection found, and removed when ``deleted``."""
+
+    deleted: bool
+    objects: int
+    records: int
+    size_bytes: int
+    kept_objects: int
+    kept_records: int
+    leftovers: tuple[str, ...]
+    grace_s: int
+
+
+class Doctored(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One line of ``prov doctor``: what was looked at and how it is."""
+
+    name: str
+    outcome: Outcome
+    found: str
+
+
+class DoctorReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Health of the installation and, if there is one, of the store."""
+
+    outcome: Verdict
+    checks: tuple[Doctored, ...]
+
+
+def worst(checks: tuple[Check, ...]) -> Verdict:
+    """Return the verdict over checks: FAIL beats UNKNOWN beats PASS; without any pass it is not PASS.
+
+    Example:
+        >>> worst(())
+        'INCOMPLETE'
+    """
+    outcomes = {check.outcome for check in checks}
+    if outcomes & {"FAIL", "INELIGIBLE"}:
+        return "FAIL"
+    if "UNKNOWN" in outcomes or "PASS" not in outcomes:
+        return "INCOMPLETE"
+    return "PASS"
