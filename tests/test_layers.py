@@ -29,6 +29,7 @@ ORDER: tuple[str, ...] = (
     "provstore.records.observation",
     "provstore.records.tree",
     "provstore.records.packet",
+    "provstore.records.verdict",
     "provstore.records",
     "provstore.merkle",
     "provstore.reports.base",
