@@ -134,7 +134,9 @@ def texts_equal(pair: Pair, out: Findings) -> bool:
     """Compare digests of texts."""
     found, wanted = pair.row.get("sha256"), pair.wanted.text_sha256
     if wanted is None or not isinstance(found, str):
-        out.unknown("text-absent", f"{pair.label()}: no text digest on both sides", facts=pair.facts("sha256"))
+        out.unknown(
+            "text-absent", f"{pair.label()}: no text digest on both sides", facts=pair.facts("sha256")
+        )
         return False
     if found != wanted:
         out.fail("text-diff", f"{pair.label()}: the text differs", expected=wanted, found=found,
@@ -273,16 +275,25 @@ oracle = "oracle"
         """Count exact rows."""
         quiet = Findings()
         found = pairs(evidence, self.rows, self.oracle, out)
-        exact = {p.row.location for p in found if tokens_equal(p, quiet) and check_identity(p, quiet, hashes=False)}
+        exact = {
+            p.row.location for p in found if tokens_equal(p, quiet) and check_identity(p, quiet, hashes=False)
+        }
         if self.texts:
-            same = [p.row.location for p in pairs(evidence, self.rows, self.texts, out) if texts_equal(p, quiet)]
+            same = [
+                p.row.location for p in pairs(evidence, self.rows, self.texts, out) if texts_equal(p, quiet)
+            ]
             exact &= set(same)
         if any(judgement.outcome == "UNKNOWN" for judgement in quiet.all) and found:
             first = next(j for j in quiet.all if j.outcome == "UNKNOWN")
             out.unknown(first.code, first.message, facts=first.facts)
         elif found and len(exact) < len(found):
-            out.add("INELIGIBLE", "not-exact", f"{len(exact)}/{len(found)} rows are exact: no rate may be claimed",
-                    expected=f"{len(found)}/{len(found)}", found=f"{len(exact)}/{len(found)}")  # fmt: skip
+            out.add(
+                "INELIGIBLE",
+                "not-exact",
+                f"{len(exact)}/{len(found)} rows are exact: no rate may be claimed",
+                expected=f"{len(found)}/{len(found)}",
+                found=f"{len(exact)}/{len(found)}",
+            )
         elif not found and not out.decided:
             out.unknown("rows-absent", "no row to compare")
         long = [p for p in found if self.prompt_tokens and _at_least(p.row, self.prompt_tokens)]
@@ -296,8 +307,13 @@ oracle = "oracle"
         for reference in references:
             found = evidence.only(reference, out)
             if found is not None and found.fact.value != f"{exact}/{rows}":
-                out.fail("stated-count", f"{reference} states {found.used().value}, the rows give {exact}/{rows}",
-                         expected=f"{exact}/{rows}", found=found.used().value, facts=(found.used(),))  # fmt: skip
+                out.fail(
+                    "stated-count",
+                    f"{reference} states {found.used().value}, the rows give {exact}/{rows}",
+                    expected=f"{exact}/{rows}",
+                    found=found.used().value,
+                    facts=(found.used(),),
+                )
 
     def idle_reason(self) -> str:
         """Say whether a thing is compared with itself."""
@@ -347,8 +363,13 @@ field = "cached_tokens"
         zeros = 0
         for row in rows:
             value = row.get(self.field)
-            fact = UsedFact(place=source.place if source else "", key=self.field, value=_say(value),
-                            object=source.object if source else "", location=row.where(self.field))  # fmt: skip
+            fact = UsedFact(
+                place=source.place if source else "",
+                key=self.field,
+                value=_say(value),
+                object=source.object if source else "",
+                location=row.where(self.field),
+            )
             facts.append(fact)
             zeros += type(value) is int and value == 0
             if value is ABSENT or value is None:
@@ -362,6 +383,11 @@ field = "cached_tokens"
         for reference in self.stated:
             found = evidence.only(reference, out)
             if found is not None and found.fact.value != f"{zeros}/{len(rows)}":
-                out.fail("stated-count", f"{reference} states {found.used().value}, not {zeros}/{len(rows)}",
-                         expected=f"{zeros}/{len(rows)}", found=found.used().value, facts=(found.used(),))  # fmt: skip
+                out.fail(
+                    "stated-count",
+                    f"{reference} states {found.used().value}, not {zeros}/{len(rows)}",
+                    expected=f"{zeros}/{len(rows)}",
+                    found=found.used().value,
+                    facts=(found.used(),),
+                )
         return out.done(f"{self.field} is the integer 0 in {zeros}/{len(rows)} rows", facts)

@@ -15,6 +15,9 @@ MAX_USED: Final = 256
 MAX_VALUE: Final = 240
 """Characters of a value that is kept; the fact itself has all of it."""
 
+MAX_MESSAGE: Final = 4000
+"""Characters of a message that are kept."""
+
 MAX_JUDGEMENTS: Final = 400
 """Judgements that one gate keeps; one more then says how many there were."""
 
@@ -44,6 +47,17 @@ def said(value: FactValue, *, decimal: bool = False) -> str:
     else:
         text = msgspec.json.encode(value).decode()
     return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
+
+
+def plain(text: str) -> str:
+    r"""Return text that is safe to print and short enough to keep: what is not printable is escaped.
+
+    Example:
+        >>> plain("a\x1b[2J")
+        'a\\x1b[2J'
+    """
+    text = text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def used(place: str, object: str, fact: Fact) -> UsedFact:
@@ -85,9 +99,9 @@ class Findings:
             Judgement(
                 outcome=outcome,
                 code=code,
-                message=message,
-                expected=None if expected is None else str(expected),
-                found=None if found is None else str(found),
+                message=plain(message),
+                expected=None if expected is None else plain(str(expected)),
+                found=None if found is None else plain(str(found)),
                 facts=tuple(facts)[:MAX_USED] if isinstance(facts, tuple | list) else (),
             )
         )
@@ -127,6 +141,6 @@ class Findings:
             more = f"{self._met} findings in all, the first {MAX_JUDGEMENTS} are listed"
             self.all.append(Judgement(outcome=worst, code="more-findings", message=more))
         if not self.decided:
-            held = Judgement(outcome="PASS", code="ok", message=message, facts=tuple(facts)[:MAX_USED])
+            held = Judgement(outcome="PASS", code="ok", message=plain(message), facts=tuple(facts)[:MAX_USED])
             self.all.insert(0, held)
         return self.all

@@ -3,6 +3,8 @@
 import re
 from typing import Any, ClassVar, Final, Literal
 
+import msgspec
+
 from provstore.evidence.finding import quoted
 from provstore.evidence.jsonreader import Number
 from provstore.gates.evidence import Evidence, Found, alike, fits, number, shown, uses
@@ -30,7 +32,7 @@ class Equal(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="eq
         code: code of a failure.
     """
 
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = msgspec.field(default_factory=dict)
     absent: tuple[str, ...] = ()
     code: str = "value-differs"
 

@@ -62,13 +62,13 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Return why the gate could never fail as it is written, or nothing."""
         return ""
 
-    def references(self) -> Iterator[tuple[str, str]]:
+    def fact_references(self) -> Iterator[tuple[str, str]]:
         """Yield parameter and reference for each fact that it names."""
         for parameter in self.FACTS:
             for reference in named(getattr(self, parameter)):
                 yield parameter, reference
 
-    def inputs(self) -> Iterator[tuple[str, str]]:
+    def input_names(self) -> Iterator[tuple[str, str]]:
         """Yield parameter and name for each extractor that it names."""
         for parameter in self.INPUTS:
             for name in named(getattr(self, parameter)):

@@ -75,7 +75,9 @@ count = 39
         if member.kind == "symlink":
             out.fail("content-changed", f"{member.place} is a symlink, a file is listed", facts=(fact,))
         elif found is None:
-            out.unknown("evidence-absent", f"{member.place}: its {line.algorithm} is not known", facts=(fact,))
+            out.unknown(
+                "evidence-absent", f"{member.place}: its {line.algorithm} is not known", facts=(fact,)
+            )
         elif found != line.digest:
             out.fail("content-changed", f"{member.place} has other bytes than the manifest lists",
                      expected=line.digest, found=found, facts=(fact,))  # fmt: skip
