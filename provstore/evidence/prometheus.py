@@ -27,7 +27,7 @@ _SAMPLE: Final = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(\{.*\})?[ \t]+([!-|~]+)
 _PREFIX: Final = "prometheus."
 
 
-class Sample(msgspec.Struct, frozen=True, kw_only=True):
+class Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One sample.
 
     Attributes:
@@ -230,13 +230,14 @@ def delta(
     first, last = total(before, name, where), total(after, name, where)
     out = Extraction()
     out.add(first.findings + last.findings)
-    wanted = [{s.series for s in side if s.name == name and _has(s, where or {})} for side in (before, after)]
+    mine = [[s for s in side if s.name == name and _has(s, where or {})] for side in (before, after)]
+    wanted = [{sample.series for sample in side} for side in mine]
     if wanted[0] != wanted[1] and first.series and last.series:
         odd = sorted(wanted[0] ^ wanted[1])[0]
         out.finding("series-differ", "", f"only one scrape has {quoted(odd)}", "unknown")
-    earlier = {s.series: s.value for s in before}
-    for sample in after:
-        if sample.series in wanted[1] and sample.value < earlier.get(sample.series, sample.value):
+    earlier = {sample.series: sample.value for sample in mine[0]}
+    for sample in mine[1]:
+        if sample.value < earlier.get(sample.series, sample.value):
             out.finding("counter-reset", sample.location, f"{quoted(sample.series)} fell between the scrapes")
     findings = out.findings()
     grown = None if findings else (last.value or 0) - (first.value or 0)

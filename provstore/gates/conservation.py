@@ -6,12 +6,13 @@ import msgspec
 
 from provstore.evidence.bench import BenchResult
 from provstore.evidence.jsonreader import kind
-from provstore.evidence.prometheus import PrometheusResult, Sample, Total, by_label, delta, total
+from provstore.evidence.prometheus import by_label, total
 from provstore.evidence.rows import Row
-from provstore.gates.evidence import Evidence, Source
+from provstore.gates.counters import Book
+from provstore.gates.evidence import Evidence
 from provstore.gates.findings import Findings
 from provstore.gates.kinds import Gate
-from provstore.records.verdict import Judgement, UsedFact
+from provstore.records.verdict import Judgement
 
 
 class SumRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -172,7 +173,7 @@ zeros = [{ counter = "engine:prefix_cache_hits_total", code = "cache-reuse" }]
         facts = [fact for counter in dict.fromkeys(counters) for fact in book.facts(counter, {})]
         return out.done("; ".join(said), facts)
 
-    def _process(self, book: "Book", out: Findings) -> None:
+    def _process(self, book: Book, out: Findings) -> None:
         if not self.process:
             return
         times = [{s.text for s in side if s.name == self.process} for side in (book.before, book.after)]
@@ -186,7 +187,7 @@ zeros = [{ counter = "engine:prefix_cache_hits_total", code = "cache-reuse" }]
                 found=", ".join(sorted(times[1])),
             )
 
-    def _sum(self, rule: SumRule, book: "Book", rows: tuple[Row, ...], out: Findings) -> int | None:
+    def _sum(self, rule: SumRule, book: Book, rows: tuple[Row, ...], out: Findings) -> int | None:
         grown = book.grown(rule.counter, rule.labels, out)
         wanted = len(rows)
         if rule.field:
@@ -208,7 +209,7 @@ zeros = [{ counter = "engine:prefix_cache_hits_total", code = "cache-reuse" }]
                      facts=facts)  # fmt: skip
         return grown
 
-    def _product(self, rule: ProductRule, book: "Book", out: Findings) -> int | None:
+    def _product(self, rule: ProductRule, book: Book, out: Findings) -> int | None:
         grown, base = book.grown(rule.counter, {}, out), book.grown(rule.of, {}, out)
         if grown is not None and base is not None and grown != base * rule.times:
             facts = (*book.facts(rule.counter, {}), *book.facts(rule.of, {}))
@@ -221,7 +222,7 @@ zeros = [{ counter = "engine:prefix_cache_hits_total", code = "cache-reuse" }]
             )
         return grown
 
-    def _parts(self, rule: PartsRule, book: "Book", out: Findings) -> int | None:
+    def _parts(self, rule: PartsRule, book: Book, out: Findings) -> int | None:
         whole = book.grown(rule.whole, {}, out)
         found = by_label(book.after, rule.counter, rule.label)
         grown = [book.grown(rule.counter, {rule.label: part}, out) for part in found]
@@ -256,38 +257,3 @@ zeros = [{ counter = "engine:prefix_cache_hits_total", code = "cache-reuse" }]
         if any(rule.counter == rule.of for rule in self.products):
             return "a counter is compared with itself"
         return "" if self.sums or self.products or self.parts or self.zeros else "it has no rule"
-
-
-class Book:
-    """Two scrapes of one server."""
-
-    def __init__(self, first: Source, last: Source) -> None:
-        self._sources = (first, last)
-        self.before: tuple[Sample, ...] = ()
-        self.after: tuple[Sample, ...] = ()
-        if isinstance(first.reading, PrometheusResult) and isinstance(last.reading, PrometheusResult):
-            self.before, self.after = first.reading.samples, last.reading.samples
-
-    def grown(self, counter: str, labels: dict[str, str], out: Findings) -> int | None:
-        """Return how much a counter grew; says why there is no number."""
-        found: Total = delta(self.before, self.after, counter, labels)
-        last = self._sources[1]
-        out.readings(last.place, last.object, found.findings)
-        return found.value
-
-    def facts(self, counter: str, labels: dict[str, str]) -> tuple[UsedFact, ...]:
-        """Return mentions of the series of a counter in both scrapes."""
-        found: list[UsedFact] = []
-        for source, samples in zip(self._sources, (self.before, self.after), strict=True):
-            for sample in samples:
-                if sample.name == counter and all(sample.label(name) == labels[name] for name in labels):
-                    found.append(
-                        UsedFact(
-                            place=source.place,
-                            key=sample.series,
-                            value=sample.text,
-                            object=source.object,
-                            location=sample.location,
-                        )
-                    )
-        return tuple(found)

@@ -148,8 +148,8 @@ def texts_equal(pair: Pair, out: Findings) -> bool:
 class Tokens(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="tokens"):
     """Token ids of every row equal the oracle's, element by element and in length.
 
-    Rows are paired by prompt index and must agree in prompt id and prompt digest. Token ids that are absent on
-    a side are ``UNKNOWN``: two absent lists are not equal.
+    Rows are paired by prompt index and must agree in prompt id and prompt digest. Token ids that are absent
+    on a side are ``UNKNOWN``: two absent lists are not equal.
 
     Attributes:
         rows: the benchmark.

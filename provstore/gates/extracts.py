@@ -213,8 +213,8 @@ class Freeze(Extract, frozen=True, kw_only=True, forbid_unknown_fields=True, tag
 class EntryFacts(Extract, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="entry"):
     """What the packet itself states of a member or entry, whether or not its bytes are here.
 
-    Facts: ``sha256``, ``blake3``, ``size_bytes``, ``custody``, ``commit``, ``revision``, and every fact that an
-    inspector found or a spec declared.
+    Facts: ``sha256``, ``blake3``, ``size_bytes``, ``custody``, ``commit``, ``revision``, and every fact that
+    an inspector found or a spec declared.
     """
 
     PREFIX: ClassVar[str] = "entry"

@@ -87,9 +87,13 @@ class Findings:
         self.all: list[Judgement] = []
         self.metrics: list[MetricOutcome] = []
         self._met = 0
+        self._said: set[tuple[str, str]] = set()
 
     def add(self, outcome: GateWord, code: str, message: str, **more: object) -> None:
-        """Add a judgement; ``expected``, ``found`` and ``facts`` may be given."""
+        """Add a judgement, once; ``expected``, ``found`` and ``facts`` may be given."""
+        if (code, message) in self._said:
+            return
+        self._said.add((code, message))
         self._met += 1
         if len(self.all) >= MAX_JUDGEMENTS:
             return
@@ -135,12 +139,12 @@ class Findings:
         return any(judgement.outcome in ("FAIL", "UNKNOWN", "INELIGIBLE") for judgement in self.all)
 
     def done(self, message: str, facts: Sequence[UsedFact] = ()) -> list[Judgement]:
-        """Return everything; when nothing speaks against it, with a pass that says what was seen."""
+        """Return everything; when nothing was found, a pass that says what was seen."""
         if self._met > MAX_JUDGEMENTS:
             worst = worst_of(judgement.outcome for judgement in self.all)
             more = f"{self._met} findings in all, the first {MAX_JUDGEMENTS} are listed"
             self.all.append(Judgement(outcome=worst, code="more-findings", message=more))
-        if not self.decided:
+        if not self.all:
             held = Judgement(outcome="PASS", code="ok", message=plain(message), facts=tuple(facts)[:MAX_USED])
-            self.all.insert(0, held)
+            self.all.append(held)
         return self.all

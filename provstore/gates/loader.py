@@ -165,6 +165,69 @@ lock = "lock"
         return out.done(f"{count} loaded, all of them pinned")
 
 
+class PinnedMembers(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="pinned-members"):
+    """The files that a lock pins are those of the packet, each with its digest, also where only declared.
+
+    Attributes:
+        lock: the pins.
+        groups: first parts of the pins' locations that count.
+        role: place below which the files lie, by their file name.
+        complete: no other file may lie there.
+    """
+
+    lock: str
+    groups: tuple[str, ...]
+    role: str
+    complete: bool = True
+
+    INPUTS: ClassVar[dict[str, tuple[str, ...]]] = {"lock": ("lock",)}
+    EXAMPLE: ClassVar[str] = """
+[[extract]]
+name = "lock"
+kind = "lock"
+role = "runtime/lock"
+
+[[gate]]
+name = "native files"
+kind = "pinned-members"
+lock = "lock"
+groups = ["native_modules", "mapped_kernel_libraries"]
+role = "runtime/native"
+"""
+
+    def judge(self, evidence: Evidence, out: Findings) -> list[Judgement]:
+        """Look up each pin by file name, then each file."""
+        lock = evidence.one(self.lock, out)
+        if lock is None:
+            return out.done("")
+        pins = lock.reading.pins if isinstance(lock.reading, LockResult) else ()
+        wanted = [pin for pin in pins if pin.group in self.groups]
+        members = {m.place: m for m in evidence.members if m.place.startswith(self.role + "/")}
+        files = {place: m for place, m in members.items() if m.kind != "directory"}
+        if not wanted:
+            out.unknown("no-pins", f"{lock.place} pins nothing in {', '.join(self.groups)}")
+        facts: list[UsedFact] = []
+        for pin in wanted:
+            place = f"{self.role}/{(pin.path or pin.name).rpartition('/')[2]}"
+            fact = UsedFact(place=lock.place, key=pin.name, value=said(pin.sha256), object=lock.object,
+                            location=pin.location)  # fmt: skip
+            facts.append(fact)
+            member = files.pop(place, None)
+            if member is None or member.sha256 is None:
+                out.unknown("evidence-absent", f"{place} is pinned, no member of the packet", expected=place,
+                            facts=(fact,))  # fmt: skip
+            elif member.sha256 != pin.sha256:
+                out.fail("pin-differs", f"{place} is not the pinned file", expected=pin.sha256,
+                         found=member.sha256, facts=(fact,))  # fmt: skip
+        for place in sorted(files) if self.complete else ():
+            out.fail("unpinned-member", f"{place} is in the packet and not pinned", found=place)
+        return out.done(f"{len(wanted)} pinned files", facts)
+
+    def idle_reason(self) -> str:
+        """Say whether no group is named."""
+        return "" if self.groups else "it names no group of pins"
+
+
 class Packages(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="packages"):
     """Package versions are the pinned ones.
 

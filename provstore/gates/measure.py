@@ -109,7 +109,7 @@ tolerance = "1e-12"
                 self._absent(reference, quiet, out)
                 continue
             facts.append(found.used())
-            self._compare(found, reference, value, tolerance, out)
+            compare_stated(found, reference, (value, tolerance), out)
         if self.row_field:
             self._rows(source, value, (definition, tolerance), out)
         return out.done(f"{value.text} {value.unit} ({value.convention}) from {len(value.rows)} rows", facts)
@@ -122,16 +122,6 @@ tolerance = "1e-12"
         if not gone and not ambiguous:
             word = out.fail if self.required_statement else out.warn
             word(self.missing_code, f"{reference} is not stated", expected=reference)
-
-    def _compare(
-        self, found: Found, reference: str, value: MetricValue, tolerance: str, out: Findings
-    ) -> None:
-        stated = found.fact.value
-        if number(found.fact) is None:
-            out.fail("type", f"{reference} is {found.used().value}, not a number", facts=(found.used(),))
-            return
-        comparison = compare(str(stated), value.convention, value, tolerance)
-        say_comparison(comparison, f"{reference} states", found.used(), out)
 
     def _rows(self, source: Source, value: MetricValue, how: tuple[Definition, str], out: Findings) -> None:
         definition, tolerance = how
@@ -153,6 +143,16 @@ tolerance = "1e-12"
         """Say whether the tolerance is no number."""
         bad = self.tolerance and not TOLERANCE.fullmatch(self.tolerance)
         return f"its tolerance {self.tolerance!r} is no number from 0" if bad else ""
+
+
+def compare_stated(found: Found, reference: str, wanted: tuple[MetricValue, str], out: Findings) -> None:
+    """Hold a fact that states a number against the recomputed one, within a tolerance."""
+    value, tolerance = wanted
+    if number(found.fact) is None:
+        out.fail("type", f"{reference} is {found.used().value}, not a number", facts=(found.used(),))
+        return
+    comparison = compare(str(found.fact.value), value.convention, value, tolerance)
+    say_comparison(comparison, f"{reference} states", found.used(), out)
 
 
 def say_comparison(comparison: Comparison, words: str, fact: UsedFact, out: Findings) -> None:

@@ -59,7 +59,7 @@ minimum_seconds = 60
         span = (max(stamps) - min(stamps)).total_seconds() if stamps else 0.0
         if len(set(stamps)) < len(stamps):
             out.fail("idle-repeated", "two snapshots have one time, so one may be a copy")
-        if self.minimum_seconds and len(stamps) == met and span < self.minimum_seconds:
+        if met and self.minimum_seconds and len(stamps) == met and span < self.minimum_seconds:
             out.fail("idle-too-short", f"{span!r} s from the first to the last snapshot",
                      expected=f"at least {self.minimum_seconds}", found=repr(span))  # fmt: skip
         return out.done(f"{len(sources)} snapshots, {span!r} s, nothing but the observer", facts)

@@ -3,17 +3,19 @@
 from typing import Final
 
 from provstore.gates.attempts import Attempts, Authorized, Frozen
+from provstore.gates.attribution import Attribution, Selectors
 from provstore.gates.composite import Eligible, Parts, Resolves
 from provstore.gates.conservation import Conservation
+from provstore.gates.counters import CounterMetric
 from provstore.gates.environment import Environment
 from provstore.gates.exactness import Exact, Texts, Tokens, Zero
 from provstore.gates.identity import Consistent, Digests, Equal, References, Version
 from provstore.gates.kinds import Gate
-from provstore.gates.loader import Loader, Packages, Unpinned
+from provstore.gates.loader import Loader, Packages, PinnedMembers, Unpinned
 from provstore.gates.measure import Flat, Floor, Metric
 from provstore.gates.operation import Cleanup, Idle, IdleSummary, Status
 from provstore.gates.sealing import Readings, Seal
-from provstore.gates.structure import Attribution, Selectors, Topology, Treatment
+from provstore.gates.structure import Topology, Treatment
 from provstore.gates.timeline import Timeline
 from provstore.gates.workload import Follows, Workload
 
@@ -23,9 +25,9 @@ FAMILIES: Final[dict[str, tuple[type[Gate], ...]]] = {
     "Output": (Tokens, Texts, Exact, Zero, Follows),
     "Workload": (Workload,),
     "Structure and treatment": (Topology, Treatment, Attribution, Selectors),
-    "Environment and runtime": (Environment, Loader, Unpinned, Packages),
+    "Environment and runtime": (Environment, Loader, Unpinned, PinnedMembers, Packages),
     "Operation": (Idle, IdleSummary, Cleanup, Status, Timeline),
-    "Numbers": (Metric, Floor, Conservation, Flat),
+    "Numbers": (Metric, CounterMetric, Floor, Conservation, Flat),
     "Permission": (Attempts, Authorized, Frozen),
     "Documents": (Parts, Resolves),
 }

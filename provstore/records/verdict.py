@@ -11,7 +11,9 @@ GateWord = Literal["PASS", "FAIL", "UNKNOWN", "NOT-APPLICABLE", "INELIGIBLE", "W
 allowed; ``WARN``: accepted, and reported."""
 
 
-class UsedFact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class UsedFact(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False
+):
     """One fact that a gate looked at.
 
     Attributes:

@@ -6,6 +6,7 @@ without control characters.
 
 from provstore.reports.base import Outcome, Report, Verdict
 from provstore.reports.compared import DiffReport, FactChange, KeptFact, MemberChange, Side
+from provstore.reports.judged import Explained, ExplainedFact, ExplainReport, ShownVerdict
 from provstore.reports.looked import Listed, RefStep, ShownClaim, ShownEntry, ShowReport, StatsReport
 from provstore.reports.sealed import (
     EntrySummary,
@@ -37,6 +38,9 @@ __all__ = [
     "Doctored",
     "EntrySummary",
     "Excluded",
+    "ExplainReport",
+    "Explained",
+    "ExplainedFact",
     "FactChange",
     "FsckReport",
     "GcReport",
@@ -55,6 +59,7 @@ __all__ = [
     "ShowReport",
     "ShownClaim",
     "ShownEntry",
+    "ShownVerdict",
     "Side",
     "StatsReport",
     "UnpackReport",
