@@ -191,6 +191,7 @@ def files() -> dict[str, bytes]:
         "run/loaded.json": {"mapped_libraries": {"libk.so": ["/opt/kernels/libk.so"]}},
         "oracle/tokens": oracle(rows, "prompt_sha256", "token_ids"),
         "oracle/text": oracle(rows, "sha256"),
+        "native/libk.so": "library",
         "runtime/lock": {
             "libraries": [{"path": "libk.so", "sha256": library}],
             "python_packages": {"torch": "2.12.0"},
