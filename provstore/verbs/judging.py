@@ -58,6 +58,11 @@ class Judging(NamedTuple):
         return checks_of(self.verdict)
 
     @property
+    def settles(self) -> tuple[str, ...]:
+        """Places whose bytes would settle what is unknown now, sorted."""
+        return settles(self.verdict)
+
+    @property
     def metrics(self) -> tuple[Metric, ...]:
         """The verdict's numbers as metrics of a report."""
         return metrics_of(self.verdict)
@@ -195,6 +200,17 @@ def checks_of(verdict: Verdict) -> tuple[Check, ...]:
                 )
             )
     return tuple(found)
+
+
+def settles(verdict: Verdict) -> tuple[str, ...]:
+    """Return the places whose bytes would settle what a verdict could not decide, sorted."""
+    found = {
+        judgement.expected
+        for gate in verdict.gates
+        for judgement in gate.judgements
+        if judgement.code == "evidence-absent" and judgement.expected
+    }
+    return tuple(sorted(found))
 
 
 def metrics_of(verdict: Verdict) -> tuple[Metric, ...]:
