@@ -21,7 +21,7 @@ test: lint types
 	$(BIN)/python -m pytest -n auto
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/run.py $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check

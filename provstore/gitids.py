@@ -8,7 +8,7 @@ tree and keeps them for a SWHID.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
 from provstore.errors import DigestError, MalformedError
@@ -148,6 +148,38 @@ def _check_member(member: TreeMember, algorithm: ObjectFormat, seen: set[bytes])
             f"{show(member.name)}: id of {len(member.id)} bytes, {algorithm} needs {ID_BYTES[algorithm]}",
         )
     seen.add(member.name)
+
+
+def root_tree_id(files: Mapping[bytes, tuple[Mode, bytes]], algorithm: ObjectFormat = "sha1") -> bytes:
+    r"""Return the raw Git id of a whole tree from the paths in it.
+
+    Args:
+        files: path to mode and raw id of each blob, symlink and submodule; directories follow from them.
+        algorithm: object format of the repository.
+
+    Raises:
+        MalformedError: one path lies below another, or as :func:`tree_id` says.
+
+    Example:
+        >>> root_tree_id({b"foo/x": ("100644", blob_id(b"a\n"))}).hex()[:8]
+        '1f48386b'
+    """
+    below: dict[bytes, dict[bytes, TreeMember]] = {b"": {}}
+    for path, (mode, id) in files.items():
+        directory, _, name = path.rpartition(b"/")
+        below.setdefault(directory, {})[name] = TreeMember(name, mode, id)
+        while directory:
+            directory = directory.rpartition(b"/")[0]
+            below.setdefault(directory, {})
+    for path in sorted(below, key=lambda path: -path.count(b"/") - bool(path)):
+        made = tree_id(below[path].values(), algorithm)
+        if not path:
+            return made
+        directory, _, name = path.rpartition(b"/")
+        if name in below[directory]:
+            raise MalformedError("git tree", f"{show(path)} is a file and a directory")
+        below[directory][name] = TreeMember(name, "40000", made)
+    return tree_id([], algorithm)
 
 
 def swhid(kind: SwhidKind, id: bytes) -> str:

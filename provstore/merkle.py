@@ -7,6 +7,7 @@ records come from a ``fetch`` function that has already checked their ids.
 """
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -100,7 +101,14 @@ def _cuts(names: Sequence[bytes], level: int) -> Iterator[tuple[int, int]]:
             start = end
 
 
-def parse_node(data: bytes, where: str = "tree") -> TreeLeaf | TreeIndex:
+class Opened(NamedTuple):
+    """A decoded tree record, and the names of its entries or the last names of its children."""
+
+    node: TreeLeaf | TreeIndex
+    names: list[bytes]
+
+
+def open_node(data: bytes, where: str = "tree") -> Opened:
     """Decode a tree record and check what its schema cannot say.
 
     Raises:
@@ -120,7 +128,7 @@ def parse_node(data: bytes, where: str = "tree") -> TreeLeaf | TreeIndex:
         raise MalformedError(where, f"is a {type(record).__name__} record, not a tree")
     if any(a >= b for a, b in itertools.pairwise(names)):
         raise CanonError(where, "names are not in order")
-    return record
+    return Opened(record, names)
 
 
 def entries_of(fetch: Fetch, tree: RawId) -> Iterator[TreeEntry]:
@@ -128,21 +136,21 @@ def entries_of(fetch: Fetch, tree: RawId) -> Iterator[TreeEntry]:
     todo = [(tree, -1)]
     while todo:
         node_id, level = todo.pop()
-        node = _node(fetch, node_id, level)
+        node, _ = _node(fetch, node_id, level)
         if isinstance(node, TreeLeaf):
             yield from node.entries
         else:
             todo.extend((bytes.fromhex(child.tree), node.level - 1) for child in reversed(node.children))
 
 
-def _node(fetch: Fetch, node_id: RawId, level: int = -1) -> TreeLeaf | TreeIndex:
+def _node(fetch: Fetch, node_id: RawId, level: int = -1) -> Opened:
     """Fetch and parse a node; ``level`` is the one it must have, or -1 for any (a root)."""
     where = f"tree {node_id.hex()}"
-    node = parse_node(fetch(node_id), where)
-    found = 0 if isinstance(node, TreeLeaf) else node.level
+    opened = open_node(fetch(node_id), where)
+    found = 0 if isinstance(opened.node, TreeLeaf) else opened.node.level
     if level not in (-1, found):
         raise CanonError(where, f"level {found} where level {level} belongs")
-    return node
+    return opened
 
 
 def walk(fetch: Fetch, tree: RawId, prefix: bytes = b"") -> Iterator[tuple[bytes, TreeEntry]]:
@@ -175,7 +183,7 @@ def node_ids(fetch: Fetch, tree: RawId, seen: set[RawId]) -> Iterator[RawId]:
             continue
         seen.add(node_id)
         yield node_id
-        node = _node(fetch, node_id)
+        node, _ = _node(fetch, node_id)
         if isinstance(node, TreeLeaf):
             todo.extend(bytes.fromhex(e.tree) for e in node.entries if e.tree is not None)
         else:
@@ -197,14 +205,15 @@ def find(fetch: Fetch, tree: RawId, path: bytes) -> tuple[TreeEntry | None, list
         while entry is None:
             data = fetch(node_id)
             trail.append(data)
-            node = parse_node(data, f"tree {node_id.hex()}")
+            node, found = open_node(data, f"tree {node_id.hex()}")
             if isinstance(node, TreeLeaf):
-                entry = next((e for e in node.entries if e.raw_name() == name), None)
+                at = bisect_left(found, name)
+                entry = node.entries[at] if at < len(found) and found[at] == name else None
                 break
-            child = next((c for c in node.children if c.raw_last() >= name), None)
-            if child is None:
+            at = bisect_left(found, name)
+            if at == len(found):
                 break
-            node_id = to_raw(child.tree)
+            node_id = to_raw(node.children[at].tree)
         if entry is None or depth == len(names):
             return entry, trail
         if entry.kind != "directory":
@@ -213,41 +222,46 @@ def find(fetch: Fetch, tree: RawId, path: bytes) -> tuple[TreeEntry | None, list
     return None, trail
 
 
+_Head = tuple[bytes, _Part | TreeEntry]
+"""A name, and the entry of that name or the part that ends with it."""
+
+
 class _Stream:
-    """One side of a comparison: parts and entries of a directory, opened only where needed."""
+    """One side of a comparison: parts and entries of a directory, opened only where needed.
 
-    def __init__(self, fetch: Fetch, tree: RawId | None) -> None:
+    Attributes:
+        stack: what is left of the directory, the next on top.
+    """
+
+    def __init__(self, fetch: Fetch, tree: RawId) -> None:
         self._fetch = fetch
-        self.stack: list[_Part | TreeEntry] = []
-        if tree is not None:
-            self.open(tree)
+        self.stack: list[_Head] = []
+        self._open(tree, -1)
 
-    def head(self) -> _Part | TreeEntry | None:
-        return self.stack[-1] if self.stack else None
-
-    def open(self, tree: RawId) -> None:
-        node = _node(self._fetch, tree)
+    def _open(self, tree: RawId, level: int) -> None:
+        node, names = _node(self._fetch, tree, level)
+        below: Sequence[_Part | TreeEntry]
         if isinstance(node, TreeLeaf):
-            self.stack.extend(reversed(node.entries))
+            below = node.entries
         else:
-            below = node.level - 1
-            self.stack.extend(
-                _Part(below, bytes.fromhex(child.tree), child.raw_last(), child.entries)
-                for child in reversed(node.children)
-            )
+            below = [
+                _Part(node.level - 1, bytes.fromhex(child.tree), last, child.entries)
+                for child, last in zip(node.children, names, strict=True)
+            ]
+        self.stack += zip(reversed(names), reversed(below), strict=True)
 
     def descend(self) -> None:
-        part = self.stack.pop()
+        """Replace the part on top by what it holds."""
+        _, part = self.stack.pop()
         if isinstance(part, _Part):
-            self.open(part.id)
+            self._open(part.id, part.level)
 
 
 def _compare(a: _Stream, b: _Stream) -> Iterator[tuple[TreeEntry | None, TreeEntry | None]]:
     """Yield the pairs of entries of one directory that differ, in the order of names."""
-    while True:
-        x, y = a.head(), b.head()
-        if x is None and y is None:
-            return
+    while a.stack or b.stack:
+        name_a, x = a.stack[-1] if a.stack else (b"", None)
+        name_b, y = b.stack[-1] if b.stack else (b"", None)
         if isinstance(x, _Part) and isinstance(y, _Part):
             if x.id == y.id:
                 a.stack.pop()
@@ -261,10 +275,10 @@ def _compare(a: _Stream, b: _Stream) -> Iterator[tuple[TreeEntry | None, TreeEnt
             a.descend()
         elif isinstance(y, _Part):
             b.descend()
-        elif y is None or (x is not None and x.raw_name() < y.raw_name()):
+        elif y is None or (x is not None and name_a < name_b):
             a.stack.pop()
             yield x, None
-        elif x is None or y.raw_name() < x.raw_name():
+        elif x is None or name_b < name_a:
             b.stack.pop()
             yield None, y
         else:

@@ -14,6 +14,7 @@ MAX_NAME_BYTES = 4096
 MAX_PATH_BYTES = 1 << 20
 """Longest path; deeper than PATH_MAX, since the walk uses directory descriptors."""
 
+_SAFE_NAME = re.compile(rb"(?!\.{1,2}\Z)[^/\0]+")
 _UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\\]")
 
 
@@ -27,7 +28,7 @@ def check_name(name: bytes, where: str = "name") -> bytes:
         >>> check_name(b"run.log")
         b'run.log'
     """
-    if not name or name in (b".", b"..") or b"/" in name or b"\0" in name or len(name) > MAX_NAME_BYTES:
+    if _SAFE_NAME.fullmatch(name) is None or len(name) > MAX_NAME_BYTES:
         raise UnsafePathError(where, f"unsafe name {show(name[:200])!r}")
     return name
 
@@ -135,14 +136,16 @@ def name_bytes(name: str | None, name_hex: str | None, where: str = "name") -> b
         >>> name_bytes(None, "ff")
         b'\xff'
     """
-    if (name is None) == (name_hex is None):
+    if name_hex is not None and name is not None:
         raise UnsafePathError(where, "exactly one of name and name_hex is needed")
     if name is not None:
         try:
             return check_name(name.encode(), where)
         except UnicodeEncodeError:
             raise UnsafePathError(where, f"name {name!r} is not valid Unicode") from None
-    raw = hex_bytes(name_hex or "", where)
+    if name_hex is None:
+        raise UnsafePathError(where, "exactly one of name and name_hex is needed")
+    raw = hex_bytes(name_hex, where)
     if name_fields(raw)[1] is None:
         raise UnsafePathError(where, f"name_hex {name_hex} is valid UTF-8 and must be written as name")
     return check_name(raw, where)

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from provstore import merkle, records
+from provstore.errors import ProvError
 from provstore.ids import RawId, digests, record_id, to_raw
 from provstore.records.packet import Entry, Packet
 from provstore.records.tree import TreeEntry
@@ -37,7 +39,7 @@ def open_store_of(kind: str, place: Path) -> MemoryStore | LmdbStore:
 
 
 def plant(root: Path, files: Mapping[str | bytes, str | bytes | None]) -> Path:
-    """Make files below a directory; ``->`` before a text makes a link, ``+x`` an executable, None a directory."""
+    """Make files below a directory: ``->x`` is a link to x, ``+xtext`` an executable, None a directory."""
     for name, content in files.items():
         path = Path(os.fsdecode(os.path.join(os.fsencode(root), os.fsencode(name))))
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -181,6 +183,22 @@ def snapshot(root: str | bytes | os.PathLike[str]) -> dict[bytes, tuple[str, byt
 
 
 @contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Fail instead of waiting for ever."""
+
+    def stop(*_: object) -> None:
+        raise AssertionError(f"hangs: not done after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
 def open_to_all() -> Iterator[Path]:
     """Give a directory that another user can enter and write."""
     with tempfile.TemporaryDirectory(prefix="prov-open-") as place:
@@ -201,7 +219,7 @@ def as_nobody(work: Callable[[], T]) -> T:
                 os.setuid(NOBODY)
             try:
                 answer: tuple[bool, Any] = (True, work())
-            except Exception as error:
+            except (ProvError, OSError, AssertionError, KeyError, ValueError, TypeError) as error:
                 answer = (False, f"{type(error).__name__}: {error}")
             with os.fdopen(into, "wb") as sink:
                 pickle.dump(answer, sink)

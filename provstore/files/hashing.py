@@ -5,8 +5,10 @@ that one call serves many; large ones stream through one buffer. A file's signat
 what the walk saw, or what a fresh look just before the reading saw.
 """
 
+import errno
 import hashlib
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -111,17 +113,37 @@ def _differing(before: bytes, after: bytes) -> list[str]:
 def _grew(before: bytes, after: bytes) -> bool:
     """Say whether only an append can explain the difference."""
     a, b = Row._make(ROW.unpack(before)), Row._make(ROW.unpack(after))
-    return (a.device, a.inode, a.mode) == (b.device, b.inode, b.mode) and b.size_bytes >= a.size_bytes
+    return (a.device, a.inode, a.mode) == (b.device, b.inode, b.mode) and b.size_bytes > a.size_bytes
+
+
+def _regular(descriptor: int) -> bytes:
+    """Return the row of an open file; raises OSError for anything that only looked like one."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "is no regular file any more")
+    return pack_row(status)
+
+
+def _check_parents(root: Root, path: bytes) -> None:
+    """Refuse a file that is reached through a link which took the place of a directory."""
+    at = path.find(b"/")
+    while at >= 0:
+        if not stat.S_ISDIR(root.lstat(path[:at]).st_mode):
+            raise OSError(errno.ENOTDIR, "lies behind something that is no directory any more")
+        at = path.find(b"/", at + 1)
 
 
 def _read_small(root: Root, path: bytes, row: bytes, settings: Settings) -> tuple[bytes, bytes, int]:
     """Return bytes, row and flags of a small file; raises OSError, or _Changed when it never holds still."""
-    before = row
-    for attempt in range(2):
+    for _ in range(2):
         descriptor = _open(root, path, settings)
         try:
-            if attempt:
-                before = pack_row(os.fstat(descriptor))
+            before = opened = _regular(descriptor)
+            if opened != row:
+                if not settings.follow_symlinks:
+                    _check_parents(root, path)
+                if settings.allow_growing and _grew(row, opened):
+                    before = row
             size = ROW.unpack(before)[2]
             data = os.read(descriptor, size + 1)
             while len(data) < size:
@@ -226,7 +248,7 @@ def _stream(
     write: Callable[[Buffer], object] | None,
     told: Callable[[int], object],
 ) -> Hashed:
-    opened = pack_row(os.fstat(descriptor))
+    opened = _regular(descriptor)
     changed = _differing(row, opened)
     if changed and not (settings.allow_growing and _grew(row, opened)):
         return _failed(row, changed=changed)
@@ -265,11 +287,14 @@ def hash_file(path: str | bytes | os.PathLike[str]) -> Digests:
     """Return both digests of one file, streamed; for verifying files outside a store.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: it cannot be read, or is no regular file (a FIFO would keep us waiting for ever).
     """
     twin = TwinHasher()
     buffer = memoryview(bytearray(_CHUNK_BYTES + 4096))[2048 : 2048 + _CHUNK_BYTES]
-    with open(path, "rb", buffering=0) as file:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with open(descriptor, "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", os.fsdecode(path))
         while count := file.readinto(buffer):
             twin.update(buffer[:count])
     return twin.digests()

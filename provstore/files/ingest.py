@@ -17,7 +17,7 @@ from provstore.files import hashing, pool, stat_cache
 from provstore.files.hashing import Hashed, Job
 from provstore.files.plans import Before, Plan
 from provstore.files.progress import Meter
-from provstore.files.walk import ROW, UNREADABLE, Listing, Root, Row, pack_row, walk
+from provstore.files.walk import ROW, UNREADABLE, Listing, Root, Row, refuse_inside, walk
 from provstore.ids import RawId
 from provstore.paths import join, name_fields
 from provstore.records.tree import MemberState, TreeEntry
@@ -80,8 +80,8 @@ class Ingested(NamedTuple):
     bytes_read: int
 
 
-class _Ingest:
-    """One directory on its way into a stage."""
+class Ingest:
+    """One directory or file on its way into a stage."""
 
     def __init__(self, stage: Stage, reader: Reader, known: Records, options: Options, meter: Meter) -> None:
         self.stage = stage
@@ -128,14 +128,15 @@ class _Ingest:
             bytes_read=self.bytes_read,
         )
 
-    def _cache_key(self, root: Root, path: bytes) -> bytes:
+    def cache_key(self, root: Root, path: bytes) -> bytes:
+        """Return the key of what the stat cache remembers of a path under these options."""
         options = repr((self.options.exclude, self.options.keep, tuple(self.options.settings))).encode()
         return stat_cache.key(root.path, path, options)
 
     def _remembered(self, root: Root, listing: Listing) -> Before | None:
         if not self.options.use_cache or self.options.settings.git:
             return None
-        value = stat_cache.decode(self.reader.cached(self._cache_key(root, listing.path)))
+        value = stat_cache.decode(self.reader.cached(self.cache_key(root, listing.path)))
         if value is None or not self.stage.has_record(value.tree):
             return None
         return Before(value, self.known.fetch)
@@ -159,7 +160,7 @@ class _Ingest:
                     tree,
                     self._cacheable(plan.listing, walked_ns),
                 )
-                cached[self._cache_key(root, path)] = stat_cache.encode(remembered)
+                cached[self.cache_key(root, path)] = stat_cache.encode(remembered)
         self.stage.add_cached(cached)
         return trees[b""]
 
@@ -378,22 +379,7 @@ def ingest(
     Raises:
         SpecialFileError: FIFOs, sockets or devices.
         SourceUnreadableError: the directory itself cannot be listed.
+        UsageError: it lies in a store.
     """
-    return _Ingest(stage, reader, known, options, meter).directory(path)
-
-
-def ingest_file(
-    stage: Stage, reader: Reader, known: Records, path: bytes, options: Options, meter: Meter
-) -> Ingested:
-    """Bring one file into a stage; its entry carries the file's own name."""
-    one = _Ingest(stage, reader, known, options, meter)
-    directory, name = os.path.split(os.path.abspath(path))
-    with Root(directory) as root:
-        status = os.stat(path) if options.settings.follow_symlinks else root.lstat(name)
-        listing = Listing(b"", [name], pack_row(status))
-        plan = Plan(listing, None)
-        one.read(root, list(plan.jobs()))
-        entry = one.entry(root, plan, 0, {})
-        for _, row in listing.members():
-            one.count(row, one.done.get(name))
-    return one.finished(None, entry)
+    refuse_inside(path, options.skip)
+    return Ingest(stage, reader, known, options, meter).directory(path)

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import IO, Any, Final, NamedTuple
 
 from provstore.files.hashing import Hashed, Job, Settings, frames_of, read_batch
@@ -146,10 +147,12 @@ class _Worker:
         return Packed(self.jobs, self._results, [(bytes(data), list(group)) for data, group in message])
 
     def stop(self) -> None:
-        self._in.close()
-        self._out.close()
         self._process.kill()
         self._process.wait()
+        # What a worker that died never took is still to be flushed.
+        with suppress(BrokenPipeError):
+            self._in.close()
+        self._out.close()
 
 
 def send(file: IO[bytes], message: Any) -> None:

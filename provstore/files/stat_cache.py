@@ -1,6 +1,7 @@
 """What a directory looked like when it was last sealed, so that an unchanged file is not read again.
 
-One value a directory: its tree, and the packed signature of each member. A file's signature is kept only
+One value a directory: its tree, and the packed signature of each member. One value a file that was named by
+its own path: signature and entry. A file's signature is kept only
 when it is older than the clock's grain at the time of the walk (Git's racy-timestamp rule): a file that
 could still change without its times changing is read again next time. ``verify`` never looks here.
 """
@@ -12,11 +13,14 @@ from typing import Final, NamedTuple
 
 from blake3 import blake3
 
+from provstore import canon
 from provstore.files.walk import ROW, Listing
 from provstore.ids import RawId
+from provstore.records.tree import TreeEntry
 
 _HEAD: Final = struct.Struct("<B16s32s")
 _VERSION: Final = 1
+_FILE_VERSION: Final = 129
 _BLANK: Final = bytes(ROW.size)
 
 _FINE_GRAIN_NS: Final = 50_000_000
@@ -60,6 +64,19 @@ def decode(value: bytes | None) -> Remembered | None:
         return None
     version, names, tree = _HEAD.unpack_from(value)
     return Remembered(names, tree, value[_HEAD.size :]) if version == _VERSION else None
+
+
+def encode_file(row: bytes, entry: TreeEntry) -> bytes:
+    """Return the stored form of one file that was named by its own path."""
+    return bytes((_FILE_VERSION,)) + row + canon.encode(entry)
+
+
+def decode_file(value: bytes | None, row: bytes) -> TreeEntry | None:
+    """Return the entry that was stored for a file if its signature is still ``row``, else None."""
+    head = bytes((_FILE_VERSION,)) + row
+    if value is None or not value.startswith(head):
+        return None
+    return canon.decode(value[len(head) :], TreeEntry, "stat cache")
 
 
 def trusted_rows(listing: Listing, walked_ns: int) -> bytes:

@@ -6,16 +6,17 @@ would drop this process's locks on it. Paths may be deeper than PATH_MAX: the wa
 descriptors where a path would be too long.
 """
 
+import errno
 import fnmatch
 import os
 import re
 import stat
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from provstore.errors import SourceUnreadableError, SpecialFileError
+from provstore.errors import SourceUnreadableError, SpecialFileError, UsageError
 from provstore.paths import join, show
 from provstore.store.protocol import StatSignature
 
@@ -86,6 +87,45 @@ class Found(NamedTuple):
     listings: list[Listing]
     excluded: list[tuple[bytes, str]]
     unreadable: list[tuple[bytes, str]]
+
+
+def refuse_inside(path: bytes, skip: frozenset[tuple[int, int]]) -> None:
+    """Check that a path does not lie in a directory that must not be entered, or is one.
+
+    Args:
+        path: absolute; links in it are followed.
+        skip: device and inode of such directories.
+
+    Raises:
+        UsageError: it does; nothing was opened.
+    """
+    if _inside(path, skip):
+        raise UsageError(f"{show(path)} lies in the store itself, whose files are never evidence")
+
+
+def _inside(path: bytes, skip: frozenset[tuple[int, int]]) -> bool:
+    place = os.path.realpath(path)
+    while skip:
+        try:
+            status = os.stat(place)
+        except OSError:
+            status = None
+        if status is not None and (status.st_dev, status.st_ino) in skip:
+            return True
+        if place == os.path.dirname(place):
+            return False
+        place = os.path.dirname(place)
+    return False
+
+
+def type_name(mode: int) -> str:
+    """Return what people call a file that is neither regular, link nor directory.
+
+    Example:
+        >>> type_name(0o010644)
+        'FIFO'
+    """
+    return _TYPES.get(stat.S_IFMT(mode), "special file")
 
 
 def pack_row(status: os.stat_result) -> bytes:
@@ -197,6 +237,9 @@ class Root:
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
+_Identity = tuple[int, int]
+"""Device and inode of a directory."""
+
 
 class _Walk:
     def __init__(
@@ -210,64 +253,73 @@ class _Walk:
         self.special: list[tuple[str, str]] = []
 
     def run(self) -> Found:
-        todo: list[tuple[bytes, tuple[tuple[int, int], ...]]] = [(b"", ())]
+        todo: list[tuple[bytes, _Identity | None, tuple[_Identity, ...]]] = [(b"", None, ())]
         while todo:
-            path, above = todo.pop()
-            listing, below = self._list(path)
+            path, expected, above = todo.pop()
+            listing, below = self._list(path, expected)
+            if listing is None:
+                continue
             self.found.listings.append(listing)
             for name, identity in reversed(below):
                 child = join(path, name)
                 if self.follow and identity in above:
                     self.found.unreadable.append((child, "a symlink leads back to a directory above it"))
                 else:
-                    todo.append((child, (*above, identity) if self.follow else ()))
+                    todo.append((child, identity, (*above, identity) if self.follow else ()))
         if self.special:
             raise SpecialFileError(sorted(self.special))
+        self.found.excluded.sort()
+        self.found.unreadable.sort()
         return self.found
 
-    def _list(self, path: bytes) -> tuple[Listing, list[tuple[bytes, tuple[int, int]]]]:
+    def _list(
+        self, path: bytes, expected: _Identity | None
+    ) -> tuple[Listing | None, list[tuple[bytes, _Identity]]]:
+        """Return a directory and what to enter below it; None for one that cannot be listed whole."""
         rows: list[tuple[bytes, bytes]] = []
         below = []
         try:
-            for entry in self._scan(path):
-                name = entry.name
+            for name, entry in self._scan(path, expected):
                 rule = self.excluder.rule(path, name)
                 if rule is not None:
                     self.found.excluded.append((join(path, name), rule))
                     continue
-                row, directory = self._look(path, entry)
+                row, directory = self._look(join(path, name), entry)
                 if row is not None:
                     rows.append((name, row))
                 if directory is not None:
                     below.append((name, directory))
         except OSError as error:
             self.found.unreadable.append((path, error.strerror or str(error)))
+            return None, []
         rows.sort()
         below.sort()
         return Listing(path, [name for name, _ in rows], b"".join(row for _, row in rows)), below
 
-    def _scan(self, path: bytes) -> Iterator["os.DirEntry[bytes]"]:
-        name, anchor = self.root.at(path)
-        if anchor is None:
-            with os.scandir(name) as entries:
-                yield from entries
-            return
-        descriptor = os.open(name, _DIRECTORY, dir_fd=anchor)
+    def _scan(self, path: bytes, expected: _Identity | None) -> Iterator[tuple[bytes, "os.DirEntry[str]"]]:
+        """Yield name and entry of a directory, if it still is the one that was looked at."""
+        descriptor = self.root.open(path, _DIRECTORY)
         try:
-            with os.scandir(descriptor) as texts:
-                for text in texts:
-                    yield _Encoded(text)  # type: ignore[misc]
+            status = os.fstat(descriptor)
+            if expected not in (None, (status.st_dev, status.st_ino)):
+                raise OSError(errno.ESTALE, "was replaced during the walk")
+            with os.scandir(descriptor) as entries:
+                for entry in entries:
+                    yield os.fsencode(entry.name), entry
         finally:
             os.close(descriptor)
 
-    def _look(self, path: bytes, entry: "os.DirEntry[bytes]") -> tuple[bytes | None, tuple[int, int] | None]:
+    def _look(self, path: bytes, entry: "os.DirEntry[str]") -> tuple[bytes | None, _Identity | None]:
         """Return the row of an entry, and its identity if it is a directory to enter."""
         try:
             status = entry.stat(follow_symlinks=False)
             if self.follow and stat.S_ISLNK(status.st_mode):
                 status = entry.stat(follow_symlinks=True)
+                if _inside(os.path.join(self.root.path, path), self.skip):
+                    self.found.excluded.append((path, "the store itself"))
+                    return None, None
         except OSError as error:
-            self.found.unreadable.append((join(path, entry.name), error.strerror or str(error)))
+            self.found.unreadable.append((path, error.strerror or str(error)))
             return ROW.pack(0, 0, 0, 0, 0, UNREADABLE), None
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFREG or kind == stat.S_IFLNK:
@@ -275,19 +327,11 @@ class _Walk:
         if kind == stat.S_IFDIR:
             identity = (status.st_dev, status.st_ino)
             if identity in self.skip:
-                self.found.excluded.append((join(path, entry.name), "the store itself"))
+                self.found.excluded.append((path, "the store itself"))
                 return None, None
             return pack_row(status), identity
-        self.special.append((show(join(path, entry.name)), _TYPES.get(kind, "special file")))
+        self.special.append((show(path), type_name(status.st_mode)))
         return None, None
-
-
-class _Encoded:
-    """A directory entry of a descriptor's scan, with its name as bytes."""
-
-    def __init__(self, entry: "os.DirEntry[str]") -> None:
-        self.name = os.fsencode(entry.name)
-        self.stat: Callable[..., os.stat_result] = entry.stat
 
 
 def walk(

@@ -168,10 +168,13 @@ def _file_problem(entry: TreeEntry) -> str | None:
         return "cannot have a digest" if entry.blake3 is not None or entry.sha256 is not None else None
     if entry.sha256 is None and entry.blake3 is None:
         return "needs a digest"
-    if any(d is not None and not _DIGEST.fullmatch(d) for d in (entry.sha256, entry.blake3)):
+    if _DIGEST.fullmatch(entry.sha256 or entry.blake3 or "") is None:
         return "has a malformed digest"
-    if entry.sha256 is not None and entry.blake3 is not None and entry.size_bytes is None:
-        return "needs size_bytes"
+    if entry.blake3 is not None and entry.sha256 is not None:
+        if _DIGEST.fullmatch(entry.blake3) is None:
+            return "has a malformed digest"
+        if entry.size_bytes is None:
+            return "needs size_bytes"
     if entry.size_bytes is not None and not 0 <= entry.size_bytes < 1 << 53:
         return "has a size out of range"
     return None

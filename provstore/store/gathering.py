@@ -1,5 +1,6 @@
 """Gathering small objects and records into frames, in memory first and in a spool file when they are many."""
 
+import contextlib
 from collections.abc import Iterator
 from typing import IO, Final
 
@@ -81,7 +82,8 @@ class FrameSpool:
         """Forget everything and remove the spool file."""
         self._memory = []
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # a full disk refuses what is still buffered
+                self._file.close()
             self._file = None
         if self._path is not None:
             remove_quietly(self._path)

@@ -43,6 +43,10 @@ _DAMAGE: Final = (
 )
 
 
+_NO_ROOM_BYTES: Final = 1 << 20
+"""A write that failed with less room than this on the disk failed for lack of room."""
+
+
 class _Handle(NamedTuple):
     env: lmdb.Environment
     databases: Databases
@@ -80,10 +84,7 @@ class Env:
         try:
             if writable:
                 self.stale_readers += env.reader_check()
-            databases: Databases = {}
-            for name in DATABASES:
-                with contextlib.suppress(lmdb.NotFoundError):
-                    databases[name] = env.open_db(name.encode(), create=False)
+            databases = _open_databases(env, writable)
         except lmdb.Error as error:
             env.close()
             raise self.translated(error) from error
@@ -277,7 +278,7 @@ class Env:
         code = getattr(error, "code", 0)
         if isinstance(error, lmdb.MapFullError):
             return StoreFullError(self._shown, "the index has reached its largest map size")
-        if isinstance(error, lmdb.DiskError) or code in NO_ROOM:
+        if isinstance(error, lmdb.DiskError) or code in NO_ROOM or self._is_full(code):
             return StoreFullError(self._shown, str(error))
         if isinstance(error, lmdb.ReadersFullError):
             return StoreBusyError(self._shown, "as many readers as its lock file has room for")
@@ -287,11 +288,38 @@ class Env:
             return refused(OSError(code, os.strerror(code)), self._shown)
         return InputOutputError(self._shown, errno.EIO, str(error))
 
+    def _is_full(self, code: int) -> bool:
+        """Say whether an I/O error is a full disk: LMDB calls a write that was cut short an I/O error."""
+        with contextlib.suppress(OSError):
+            room = os.statvfs(self.directory)
+            return code == errno.EIO and room.f_bavail * room.f_frsize < _NO_ROOM_BYTES
+        return False
+
     def forked(self, quiet: bool) -> None:
         """Note, in a forked child, that the handle belongs to the parent."""
         self._stale = True
         self._torn = self._torn or not quiet
         self.gate = Gate()  # a thread that no longer exists may have held a lock of the old one
+
+
+def _open_databases(env: lmdb.Environment, writable: bool) -> Databases:
+    """Open the databases that exist.
+
+    The binding forgets handles that were opened in a read transaction of the caller. In a writable
+    environment one write transaction opens them all: it changes nothing, so it writes nothing, but it waits
+    for a commit that another process is just doing.
+    """
+    databases: Databases = {}
+    if writable:
+        with env.begin(write=True) as txn:
+            for name in DATABASES:
+                with contextlib.suppress(lmdb.NotFoundError):
+                    databases[name] = env.open_db(name.encode(), txn=txn, create=False)
+        return databases
+    for name in DATABASES:
+        with contextlib.suppress(lmdb.NotFoundError):
+            databases[name] = env.open_db(name.encode(), create=False)
+    return databases
 
 
 def _rounded(size: int) -> int:

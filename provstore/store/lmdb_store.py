@@ -121,7 +121,7 @@ def _make_directories(path: str) -> None:
 
 def _has_blobs(path: str) -> bool:
     blobs = os.path.join(path, "blobs")
-    return os.path.isdir(blobs) and any(os.scandir(blobs))
+    return os.path.isdir(blobs) and bool(os.listdir(blobs))
 
 
 def _initialise(txn: Txn, where: str) -> None:

@@ -85,6 +85,8 @@ class _Sweep:
                 txn.delete("records", record_id)
                 self.records += 1
         self._forget_git(txn)
+        # What it remembers was read when these objects were still here; it must not vouch for them.
+        txn.clear("stat_cache")
         for number, survivors in self._survivors(txn).items():
             self._rewrite(txn, number, survivors)
         sweeps = int.from_bytes(txn.get("settings", b"sweeps") or b"", "big") + 1

@@ -70,6 +70,12 @@ class Txn:
         handle = self._databases.get(database)
         return handle is not None and self._txn.delete(key, value, db=handle)
 
+    def clear(self, database: str) -> None:
+        """Remove everything from a database."""
+        handle = self._databases.get(database)
+        if handle is not None:
+            self._txn.drop(handle, delete=False)
+
     def scan(self, database: str, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Yield keys and values from ``start`` on; must end inside the transaction."""
         handle = self._databases.get(database)

@@ -168,6 +168,7 @@ class MemoryStore:
                 content.locations.pop(object_id, None)
             content.git = {pair for pair in content.git if pair[1] not in set(gone)}
             dropped = [id for id in dict.fromkeys(records) if content.records.pop(id, None) is not None]
+            content.cached.clear()
             self._generation += 1
             self._sweeps += 1
             return CommitCounts(len(gone), len(dropped), 0, 1, 0)

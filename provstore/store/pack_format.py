@@ -1,4 +1,4 @@
-"""The bytes of a pack file: header, index rows, roots, trailer. ``schemas/README.md`` has it in prose.
+"""The bytes of a pack file: header, index rows, roots, trailer. ``stores/LAYOUT.md`` has it in prose.
 
 All integers are little-endian. Everything here is pure.
 """

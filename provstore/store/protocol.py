@@ -5,7 +5,7 @@ A reader gives back what is stored, unchecked: only :mod:`provstore.store.object
 gathers a whole seal in a :class:`Stage` and makes it visible in one commit.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Literal, NamedTuple, Protocol, Self
 
@@ -136,6 +136,9 @@ class Reader(Protocol):
             FrameError: a stored frame is malformed.
             IntegrityError: a blob file is gone or has another length.
         """
+
+    def in_storage_order(self, object_ids: Iterable[RawId]) -> list[RawId]:
+        """Return the ids in the order in which reading them all is quickest; unknown ones come last."""
 
     def record(self, record_id: RawId) -> bytes | None:
         """Return the bytes of a record, unchecked, or None."""

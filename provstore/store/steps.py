@@ -1,4 +1,4 @@
-"""Names of the steps of a commit and a sweep, and a hook where tests stop a process.
+"""Names of the steps of a commit, a sweep and a pack, and a hook where tests stop a process.
 
 ``stores/LAYOUT.md`` says what a kill at each step leaves; a test kills a child at each and looks.
 """
@@ -19,7 +19,8 @@ COMMIT_STEPS: Final = (
 )
 SWEEP_STEPS: Final = ("sweep-written", "sweep-committed", "sweep-blobs-removed")
 INIT_STEPS: Final = ("init-directories", "init-index", "init-settings")
-STEPS: Final = INIT_STEPS + COMMIT_STEPS + SWEEP_STEPS
+PACK_STEPS: Final = ("pack-written", "pack-synced", "pack-renamed", "pack-directory-synced")
+STEPS: Final = INIT_STEPS + COMMIT_STEPS + SWEEP_STEPS + PACK_STEPS
 
 
 def _go_on(step: str) -> None:

@@ -1,6 +1,7 @@
 """Holding a directory, or the files that a checksum list names, to what was sealed or listed."""
 
 import os
+import stat
 from collections.abc import Iterator
 
 from provstore import merkle
@@ -8,9 +9,10 @@ from provstore.errors import InputOutputError, NotFoundError, UnsafePathError
 from provstore.files import hashing
 from provstore.files.checksums import ChecksumLine, parse_checksums
 from provstore.files.hashing import hash_file
-from provstore.files.ingest import Ingested, Options, ingest, ingest_file
+from provstore.files.ingest import Ingested, Options, ingest
+from provstore.files.ingest_file import ingest_file
 from provstore.files.progress import Meter, Reporter
-from provstore.files.walk import Root, walk
+from provstore.files.walk import Root, type_name, walk
 from provstore.ids import RawId, to_raw
 from provstore.paths import check_path, join, show
 from provstore.records.packet import Entry
@@ -73,8 +75,10 @@ class _Comparison:
             if not os.path.lexists(place):
                 self.absent(entry)
                 return
-            is_directory = os.path.isdir(place)
-            run = ingest if is_directory else ingest_file
+            status = os.stat(place) if entry.follow_symlinks else os.lstat(place)
+            if self.special(entry, status.st_mode):
+                return
+            run = ingest if stat.S_ISDIR(status.st_mode) else ingest_file
             found = run(stage, memory, known, place, options, self.meter)
             self.files += found.files
             self.bytes += found.bytes_read
@@ -90,6 +94,14 @@ class _Comparison:
                     message=f"{found.files} files are as sealed",
                 )
             )
+
+    def special(self, entry: Entry, mode: int) -> bool:
+        """Report a FIFO, socket or device in the place of an entry."""
+        plain = stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
+        if not plain and self.only(entry.role.encode()):
+            expected = "directory" if entry.tree else "file"
+            self.fail("type", entry, b"", (expected, type_name(mode)))
+        return not plain
 
     def absent(self, entry: Entry) -> None:
         for member in entry_members(self.fetch, entry):
@@ -110,7 +122,7 @@ class _Comparison:
                     "type",
                     entry,
                     b"",
-                    ("directory" if entry.tree else "file", "directory" if found.tree else "file"),
+                    ("directory" if entry.tree else "file", "directory" if found.tree else _text(found.file)),
                 )
             elif self.only(entry.role.encode()):
                 self.differs(entry, b"", sealed, found.file)
@@ -215,10 +227,10 @@ class _Comparison:
         roles = [entry.role.encode() for entry in self.packet.entries]
         with Root(self.base) as root:
             for listing in walk(root, (), self.reader.directory_ids()).listings:
-                for name, _ in listing.members():
+                for name, row in listing.members():
                     path = join(listing.path, name)
                     inside = any(path == role or path.startswith(role + b"/") for role in roles)
-                    above = any(role.startswith(path + b"/") for role in roles)
+                    above = any(role.startswith(path + b"/") for role in roles) and stat.S_ISDIR(row.mode)
                     if not inside and not above:
                         self.checks.append(
                             Check(

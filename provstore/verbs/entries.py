@@ -6,7 +6,9 @@ from typing import Final, NamedTuple, cast
 from provstore import merkle
 from provstore.errors import InputOutputError, NotFoundError, SpecError, UsageError
 from provstore.files.checksums import ChecksumLine, parse_checksums
-from provstore.files.ingest import Ingested, Options, ingest, ingest_file
+from provstore.files.ingest import Ingested, Options, ingest
+from provstore.files.ingest_file import ingest_file
+from provstore.files.inspect_hub import revisions_of, snapshot_of, unfinished
 from provstore.files.progress import Meter
 from provstore.files.standins import is_partial_name
 from provstore.ids import RawId, digests
@@ -61,10 +63,21 @@ class Work:
         known: records of both.
         meter: is told of progress.
         options: how directories are read, before an entry's own wishes.
+        holes: unreadable members will be recorded, so the rest of their entry is looked at all the same.
     """
 
-    def __init__(self, store: Reader, stage: Stage, known: Records, meter: Meter, options: Options) -> None:
+    def __init__(
+        self,
+        store: Reader,
+        stage: Stage,
+        known: Records,
+        meter: Meter,
+        options: Options,
+        *,
+        holes: bool = False,
+    ) -> None:
         self.store = store
+        self.holes = holes
         self.stage = stage
         self.known = known
         self.meter = meter
@@ -84,11 +97,15 @@ class Work:
     def take(self, role: str, ingested: Ingested) -> None:
         """Take over what one ingest found, with paths that begin at the role."""
         prefix = role.encode()
-        self.excluded += [(join(prefix, path), rule) for path, rule in ingested.excluded]
-        self.unreadable += [(join(prefix, path), reason) for path, reason in ingested.unreadable]
-        self.changed += [(join(prefix, path), fields) for path, fields in ingested.changed]
-        self.pointers += [join(prefix, path) for path in ingested.pointers]
-        self.notes += [f"{show(join(prefix, p))}: a prefix of a growing file" for p in ingested.growing]
+
+        def place(path: bytes) -> bytes:
+            return prefix if ingested.file is not None and prefix else join(prefix, path)
+
+        self.excluded += [(place(path), rule) for path, rule in ingested.excluded]
+        self.unreadable += [(place(path), reason) for path, reason in ingested.unreadable]
+        self.changed += [(place(path), fields) for path, fields in ingested.changed]
+        self.pointers += [place(path) for path in ingested.pointers]
+        self.notes += [f"{show(place(path))}: a prefix of a growing file" for path in ingested.growing]
         self.bytes_read += ingested.bytes_read
 
 
@@ -130,11 +147,18 @@ def seal_entry(work: Work, source: Source, *, exclude: tuple[str, ...]) -> Entry
         follow_symlinks=follow, git=source.kind == "source-tree", keep=keep
     )
     options = work.options._replace(exclude=excludes, keep=keep, settings=settings)
-    is_directory = os.path.isdir(source.path) and (follow or not os.path.islink(source.path))
+    if os.path.islink(source.path) and not follow:
+        raise UsageError(
+            f"{source.place or show(source.path)} names a symlink, {show(source.path)}; "
+            "name what it points to, or have links followed"
+        )
+    is_directory = os.path.isdir(source.path)
+    if is_directory and source.kind == "model":
+        source = source._replace(path=snapshot_of(source.path, spec.revision if spec else None))
     run = ingest if is_directory else ingest_file
     ingested = run(work.stage, work.store, work.known, source.path, options, work.meter)
     work.take(source.role, ingested)
-    if any((ingested.unreadable, ingested.changed)):
+    if ingested.changed or (ingested.unreadable and not work.holes):
         return _entry(source, ingested, (), (), excludes, follow)
     root = source.path if is_directory else os.path.dirname(source.path)
     work.bundles += [os.path.join(root, path) for path in ingested.bundles]
@@ -146,6 +170,7 @@ def seal_entry(work: Work, source: Source, *, exclude: tuple[str, ...]) -> Entry
     work.notes += inspected.notes
     if source.kind == "model":
         work.problems += _partial(ingested, work)
+        work.problems += unfinished(source.path) if is_directory else []
     if spec is not None and spec.commit is not None:
         held += (Pin(kind="commit", value=spec.commit),)
         if inspected.commit != spec.commit:
@@ -247,7 +272,17 @@ def _pins(work: Work, source: Source, ingested: Ingested) -> tuple[Pin, ...]:
         work.mismatches += pins.manifest_mismatches(source.role, view, members)
         held.append(Pin(kind="manifest", value=id.hex(), prefix=view.prefix))
     if spec.revision:
-        held.append(Pin(kind="revision", value=spec.revision))
+        found = revisions_of(source.path or b"")
+        work.mismatches += [
+            f"{source.role}: expected revision {spec.revision}, found {other}"
+            for other in sorted(found - {spec.revision})
+        ]
+        if found:
+            held.append(Pin(kind="revision", value=spec.revision))
+        else:
+            work.notes.append(
+                f"{source.role}: nothing beside the files says that they are of {spec.revision}"
+            )
     return tuple(held)
 
 

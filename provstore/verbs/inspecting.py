@@ -6,13 +6,14 @@ from typing import BinaryIO, Final, NamedTuple
 
 from blake3 import blake3
 
-from provstore import merkle, records
+from provstore import gitids, merkle, records
 from provstore.errors import InspectError, SourceChangedError
-from provstore.files.git_state import filtered, git_facts
+from provstore.files.git_state import GitState, filtered, git_facts, tracked
 from provstore.files.ingest import Ingested
 from provstore.files.inspect_bundle import bundle_problems
 from provstore.files.inspect_elf import inspect_elf, is_elf
 from provstore.files.inspect_git import conversions, inspect_git
+from provstore.files.inspect_hub import blob_problem
 from provstore.files.inspect_python import inspect_python_env
 from provstore.files.inspect_safetensors import index_shards, inspect_safetensors
 from provstore.files.inspect_text import text_facts
@@ -172,9 +173,14 @@ class Inspection:
             return list(inspect_safetensors(file, show(path), entry.size_bytes or 0))
 
     def _model_problems(self, base: bytes, tree: RawId) -> tuple[str, ...]:
-        """Name shards that an index lists and nobody has."""
-        problems = []
-        names = {path for path, _ in self._files(tree)}
+        """Name shards that an index lists and nobody has, and blobs that are not what they are called."""
+        files = dict(self._files(tree))
+        names = files.keys()
+        blobs = [
+            blob_problem(base, path, entry.sha256 or "", entry.size_bytes or 0)
+            for path, entry in files.items()
+        ]
+        problems = [problem for problem in blobs if problem is not None]
         for path in sorted(names):
             if path.endswith(b".safetensors.index.json"):
                 with Root(base) as root, _opened(root, path) as file:
@@ -195,9 +201,27 @@ class Inspection:
                 notes.append(f"{show(place)}: work tree differs from blob by {_FILTERS[why]}")
             elif not any(change.path == place for change in state.dirty):
                 notes.append(f"{show(place)}: differs from its blob, though Git's stat data says it does not")
-        facts = git_facts(state)
+        facts = self._sealed_tree(state, ingested) + git_facts(state)
         made = self._put("git", ingested.tree.hex() if ingested.tree else "", facts) if facts else ""
         return Inspected((made,) if made else (), (), state.commit, tuple(notes))
+
+    def _sealed_tree(self, state: GitState, ingested: Ingested) -> tuple[Fact, ...]:
+        """Return the Git tree id of the tracked paths as they were sealed, computed without Git."""
+        if ingested.tree is None or state.object_format != "sha1":
+            return ()
+        index = tracked(state)
+        files: dict[bytes, tuple[gitids.Mode, bytes]] = {
+            path: ("160000", bytes.fromhex(id)) for path, (mode, id) in index.items() if mode == "160000"
+        }
+        for path, entry in merkle.walk(self._known.fetch, ingested.tree):
+            if path not in index or entry.kind == "directory":
+                continue
+            if entry.kind == "symlink":
+                files[path] = ("120000", gitids.blob_id(entry.raw_target()))
+            elif path in ingested.git_ids:
+                mode: gitids.Mode = "100755" if entry.kind == "executable" else "100644"
+                files[path] = (mode, ingested.git_ids[path])
+        return (Fact(key="git.sealed_tree", value=gitids.root_tree_id(files).hex()),)
 
     def _payloads(self, tree: RawId | None) -> dict[bytes, bytes]:
         if tree is None:

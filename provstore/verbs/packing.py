@@ -14,6 +14,7 @@ from provstore.store import objects
 from provstore.store.opening import open_pack
 from provstore.store.pack_writer import write_pack
 from provstore.store.protocol import ObjectInfo, Reader, Stage, Store
+from provstore.store.steps import reached
 from provstore.verbs.closing import Closure, Needed
 from provstore.verbs.locating import Located
 from provstore.verbs.members import Member, Only, members
@@ -159,10 +160,13 @@ def _publish(
         with os.fdopen(descriptor, "wb") as out:
             write_pack(out, roots, record_items, object_items)
             out.flush()
+            reached("pack-written")
             os.fsync(out.fileno())
+        reached("pack-synced")
         os.chmod(temporary, 0o644)
         os.rename(temporary, path)
         done = True
+        reached("pack-renamed")
     except OSError as error:
         raise InputOutputError(show(path), error.errno or 0, error.strerror or str(error)) from error
     finally:
@@ -173,6 +177,7 @@ def _publish(
         os.fsync(folder)
     finally:
         os.close(folder)
+    reached("pack-directory-synced")
 
 
 def unpack(store: Store, path: str | bytes | os.PathLike[str]) -> UnpackReport:

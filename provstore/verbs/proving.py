@@ -154,7 +154,7 @@ def _member(proof: Proof, packet_id: RawId, where: str) -> Member:
     if len(trail) + 1 != len(chain):
         raise ProofError(where, "holds records that are not on the way")
     for data in trail:
-        merkle.parse_node(data, where)
+        merkle.open_node(data, where)
     return member
 
 

@@ -186,7 +186,14 @@ def _seal(store: Store, plan: _Plan, options: SealOptions, progress: Reporter | 
 
 def _attempt(store: Store, plan: _Plan, options: SealOptions, progress: Reporter | None) -> SealReport:
     with store.stage() as stage:
-        work = Work(store, stage, Records(store), Meter(progress), _ingest_options(store, options))
+        work = Work(
+            store,
+            stage,
+            Records(store),
+            Meter(progress),
+            _ingest_options(store, options),
+            holes=options.allow_unreadable,
+        )
         made = [entries.seal_entry(work, source, exclude=options.exclude) for source in plan.sources]
         _refuse(work, options)
         _require(work, made, options.require)

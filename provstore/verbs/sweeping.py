@@ -115,9 +115,8 @@ def fsck(reader: Reader, *, progress: Reporter | None = None) -> FsckReport:
     meter = Meter(progress, bytes_total=reader.stats().plain_bytes)
     bad: dict[RawId, str] = {}
     held = 0
-    for id, info in reader.objects():
-        if info.placement == "external":
-            continue
+    inside = [id for id, info in reader.objects() if info.placement != "external"]
+    for id in reader.in_storage_order(inside):
         held += 1
         try:
             found = objects.check(reader, id)
@@ -183,8 +182,11 @@ class _Naming:
 
 def _report(reader: Reader, bad: dict[RawId, str], held: int, checked: int, meter: Meter) -> FsckReport:
     naming = _Naming(reader, bad)
+    named = {id for _, id in reader.refs()}
     for packet, name in sorted(roots(reader, 0).items()):
-        naming.packet(packet, name)
+        # What the log of refs remembers may have been swept since; what a ref names may not be absent.
+        if packet in named or reader.record(packet) is not None:
+            naming.packet(packet, name)
     nobody = [
         Damage(id=id.hex(), role="", packet="", reason=reason)
         for id, reason in sorted(bad.items())

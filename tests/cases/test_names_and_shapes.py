@@ -3,12 +3,14 @@
 import os
 import socket
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 from workbench import (
     STORES,
     as_nobody,
+    at_most,
     failures,
     findings,
     listed,
@@ -226,19 +228,19 @@ def test_10_a_fifo_where_a_file_was_never_passes(tmp_path: Path) -> None:
     whole, alone = seal(store, tree), seal(store, tree / "f")
     (tree / "f").unlink()
     os.mkfifo(tree / "f")
-    for packet, only in ((whole, None), (alone, None), (whole, "f")):
+    for packet, only in ((whole, None), (alone, None), (whole, "f"), (alone, "f")):
         try:
-            report = verify_against(store, packet, tree, only=only)
+            outcome = verify_against(store, packet, tree, only=only).outcome
         except SpecialFileError as error:
-            assert "f" in error.message
-        else:
-            assert report.outcome == "FAIL"
+            outcome = "FAIL" if error.found == (("f", "FIFO"),) else "PASS"
+        assert outcome == "FAIL"
 
 
 def test_10_a_listed_fifo_never_hangs(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "x.sum").write_text("0" * 64 + "  pipe\n")
-    report = verify_checksums(tmp_path / "x.sum", against=tmp_path)
+    with at_most(10):
+        report = verify_checksums(tmp_path / "x.sum", against=tmp_path)
     assert report.outcome != "PASS"
     assert findings(report).keys() == {"pipe"}
 
@@ -290,6 +292,8 @@ def test_11_paths_deeper_than_the_system_takes(tmp_path: Path, name: str, depth:
     assert verify_against(store, packet, tmp_path / "out").outcome == "PASS"
     remove_leaf(tree, name)
     assert findings(verify_against(store, packet, tree)) == {path: "missing"}
+    # pytest itself could not clear away what is so deep.
+    subprocess.run(["rm", "-rf", tree, tmp_path / "out"], check=True)
 
 
 # 12 (huge directories)
@@ -366,7 +370,7 @@ def test_15_empty_directories_count(tmp_path: Path) -> None:
     assert findings(verify_against(store, packet, tree)) == {"logs": "missing"}
 
 
-# Names that would lead astray
+# Paths that are not what they seem
 
 
 def test_a_path_that_is_itself_a_link_never_makes_an_empty_packet(tmp_path: Path) -> None:
@@ -374,14 +378,9 @@ def test_a_path_that_is_itself_a_link_never_makes_an_empty_packet(tmp_path: Path
     for name, target in (("dir", "t"), ("file", "t/f"), ("dangling", "gone")):
         (tmp_path / name).symlink_to(target)
         store = MemoryStore()
-        try:
-            packet = seal(store, tmp_path / name)
-        except ProvError as error:
-            assert name in error.message
-            assert store.refs() == []
-        else:
-            assert listed(store, packet)
-            assert verify(store, packet).outcome == "PASS"
+        with pytest.raises(ProvError, match=name):
+            seal(store, tmp_path / name)
+        assert store.refs() == []
 
 
 def test_a_followed_link_given_as_the_path_is_what_it_points_to(tmp_path: Path) -> None:

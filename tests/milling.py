@@ -1,0 +1,193 @@
+"""Kills at random moments: a child that seals, drops, collects, packs and unpacks until it is killed."""
+
+import contextlib
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from killing import (
+    PROFILE,
+    Ended,
+    Say,
+    child,
+    collect,
+    copied,
+    drop_ref,
+    left_in,
+    seal_into,
+    small_batches,
+    sound,
+    tree,
+    whole_pack,
+)
+from workbench import plant
+
+from provstore.ids import to_raw
+from provstore.store.lmdb_store import LmdbStore
+from provstore.verbs.locating import Located
+from provstore.verbs.packing import pack, unpack
+from provstore.verbs.sweeping import fsck
+
+PACKS = 3
+MOST_REFS = 8
+LONGEST_S = 0.12
+"""Longest time that a child runs; one round of its work takes about a third of it."""
+
+
+class Tally(NamedTuple):
+    """What a number of kills hit.
+
+    Attributes:
+        kills: children killed.
+        amid: verb that was running, and how often.
+        kept: reported results that were found whole afterwards.
+        seen: unreported commits that were found whole.
+        leftovers: kills that left files or frames for ``gc``.
+        seconds: time taken.
+    """
+
+    kills: int
+    amid: dict[str, int]
+    kept: int
+    seen: int
+    leftovers: int
+    seconds: float
+
+
+class Mill:
+    """One store that survives its writers, and the account of what they reported."""
+
+    def __init__(self, place: Path, seed: int) -> None:
+        self.place = place
+        self.store = place / "store"
+        self.random = random.Random(seed)
+        self.promised: dict[str, str] = {}
+        self.packs: dict[str, str] = {}
+        self.round = 0
+        self.amid: dict[str, int] = {}
+        self.kept = self.seen = self.leftovers = 0
+        LmdbStore.create(os.fspath(self.store), profile=PROFILE).close()
+        empty = copied(self.store, place / "empty")
+        tree(place / "tree", "first")
+        for number in range(PACKS):
+            mark = f"pack{number}"
+            other = copied(empty, place / mark)
+            packet = seal_into(other, tree(place / f"{mark}-tree", mark), mark)
+            _pack(other, place / f"{mark}.pack", mark, packet)
+            self.packs[mark] = packet
+
+    # -- the child ---------------------------------------------------------------------------------
+
+    def _work(self, seed: int) -> Callable[[Say], None]:
+        def work(say: Say) -> None:
+            small_batches()
+            chance = random.Random(seed)
+            held = dict(self.promised)
+            for number in range(1000):
+                self._turn(say, chance, held, f"{self.round}.{number}")
+
+        return work
+
+    def _turn(self, say: Say, chance: random.Random, held: dict[str, str], mark: str) -> None:
+        verb = chance.choice(("seal", "seal", "seal", "unpack", "pack", "gc", "drop", "fsck"))
+        if len(held) > MOST_REFS:
+            verb = "drop"
+        name = chance.choice(sorted(held)) if held else ""
+        if verb == "seal":
+            name = f"run-{mark}"
+            plant(self.place / "tree", {"mark": mark, "raw.bin": mark.encode() + chance.randbytes(30_000)})
+            say(f"begin seal {name}")
+            held[name] = seal_into(self.store, self.place / "tree", name)
+            say(f"done seal {name} {held[name]}")
+        elif verb == "unpack":
+            mark = chance.choice(sorted(self.packs))
+            say(f"begin unpack {mark}")
+            with LmdbStore.open(os.fspath(self.store), profile=PROFILE) as store:
+                assert isinstance(store, LmdbStore)
+                unpack(store, self.place / f"{mark}.pack")
+            held[mark] = self.packs[mark]
+            say(f"done unpack {mark} {held[mark]}")
+        elif verb == "pack" and name:
+            output = self.place / f"out-{mark}.pack"
+            say(f"begin pack {output.name} {held[name]}")
+            _pack(self.store, output, name, held[name])
+            say(f"done pack {output.name} {held[name]}")
+        elif verb == "drop" and name:
+            say(f"begin drop {name}")
+            drop_ref(self.store, name)
+            del held[name]
+            say(f"done drop {name}")
+        elif verb == "gc":
+            say("begin gc")
+            collect(self.store)
+            say("done gc")
+        elif verb == "fsck":
+            say("begin fsck")
+            with LmdbStore.open(os.fspath(self.store), profile=PROFILE) as store:
+                assert fsck(store).damaged == ()
+            say("done fsck")
+
+    # -- the parent --------------------------------------------------------------------------------
+
+    def kill_once(self) -> None:
+        """Let a child work, kill it at a random moment, and check the store against its account."""
+        self.round += 1
+        with child(self._work(self.random.getrandbits(32))) as (pid, wait):
+            time.sleep(self.random.random() * LONGEST_S)
+            os.kill(pid, signal.SIGKILL)
+            ended = wait()
+        assert ended.signal == signal.SIGKILL, ended
+        maybe = self._account(ended)
+        self.leftovers += left_in(self.store) != ([], [], [])
+        found = sound(self.store, self.promised, maybe)
+        self.kept += len(found)
+        self.seen += sum(name in found and name not in self.promised for name in maybe)
+        self.promised = found
+        self._check_packs()
+        if self.round % 10 == 0:
+            collect(self.store)
+            assert left_in(self.store) == ([], [], [])
+            sound(self.store, self.promised)
+
+    def _account(self, ended: Ended) -> frozenset[str]:
+        """Take down what the child reported; return the refs of what it was about to do."""
+        begun: list[str] = []
+        for line in ended.said:
+            state, *words = line.split()
+            assert state in ("begin", "done"), line
+            if state == "begin":
+                begun = words
+                continue
+            begun = []
+            if words[0] in ("seal", "unpack"):
+                self.promised[words[1]] = words[2]
+            elif words[0] == "drop":
+                self.promised.pop(words[1])
+            elif words[0] == "pack":
+                whole_pack(self.place / words[1], words[2])
+        verb = begun[0] if begun else "between"
+        self.amid[verb] = self.amid.get(verb, 0) + 1
+        if verb == "pack" and self.place.joinpath(begun[1]).exists():
+            whole_pack(self.place / begun[1], begun[2])
+        return frozenset(begun[1:2]) if verb in ("seal", "unpack", "drop") else frozenset()
+
+    def _check_packs(self) -> None:
+        for path in (*self.place.glob("out-*.pack"), *self.place.glob(".pack-*")):
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+
+    def grind(self, kills: int) -> Tally:
+        """Kill so many children."""
+        began = time.monotonic()
+        for _ in range(kills):
+            self.kill_once()
+        return Tally(kills, self.amid, self.kept, self.seen, self.leftovers, time.monotonic() - began)
+
+
+def _pack(path: Path, output: Path, name: str, packet: str) -> None:
+    with LmdbStore.open(os.fspath(path), writable=False) as store:
+        pack([(name, Located(store, to_raw(packet), False))], output)
