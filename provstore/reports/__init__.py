@@ -6,7 +6,14 @@ without control characters.
 
 from provstore.reports.base import Outcome, Report, Verdict
 from provstore.reports.compared import DiffReport, FactChange, KeptFact, MemberChange, Side
-from provstore.reports.judged import Explained, ExplainedFact, ExplainReport, ShownVerdict
+from provstore.reports.judged import (
+    Explained,
+    ExplainedFact,
+    ExplainReport,
+    MetricsReport,
+    RowShown,
+    ShownVerdict,
+)
 from provstore.reports.looked import Listed, RefStep, ShownClaim, ShownEntry, ShowReport, StatsReport
 from provstore.reports.sealed import (
     EntrySummary,
@@ -48,6 +55,7 @@ __all__ = [
     "Listed",
     "MemberChange",
     "Metric",
+    "MetricsReport",
     "Missing",
     "Outcome",
     "PackReport",
@@ -55,6 +63,7 @@ __all__ = [
     "RefStep",
     "Report",
     "RestoreReport",
+    "RowShown",
     "SealReport",
     "ShowReport",
     "ShownClaim",

@@ -80,7 +80,8 @@ class ExplainReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         gate: name of the gate.
         kind: its kind.
         required: the packet cannot pass without it.
-        outcome: the worst of its findings.
+        outcome: what it means for the packet: ``PASS`` when it holds or is not required.
+        found: the worst of its findings.
         rule: what the kind asks.
         why: why the policy asks for it.
         parameters: what the policy gave it.
@@ -92,8 +93,45 @@ class ExplainReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     gate: str
     kind: str
     required: bool
-    outcome: Outcome
+    outcome: Verdict
+    found: Outcome
     rule: str
     why: str
     parameters: tuple[str, ...]
     findings: tuple[Explained, ...]
+
+
+class RowShown(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The value of one row; None when it has none.
+
+    Attributes:
+        location: JSON pointer of the row; empty for a raw log.
+        value: shortest decimal text of the double.
+    """
+
+    location: str
+    value: str | None
+
+
+class MetricsReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A number that was recomputed from one file.
+
+    Attributes:
+        path: what was read.
+        convention: how it was counted.
+        unit: unit of the value.
+        value: shortest decimal text of the double; None when the rows give none.
+        formula: what was computed.
+        outcome: ``PASS`` with a value; ``INCOMPLETE`` when something is not stated, else ``FAIL``.
+        rows: the value of each row.
+        findings: why there is no value, and what is odd.
+    """
+
+    path: str
+    convention: str
+    unit: str
+    value: str | None
+    formula: str
+    outcome: Verdict
+    rows: tuple[RowShown, ...]
+    findings: tuple[str, ...] = ()

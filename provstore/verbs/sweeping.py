@@ -15,10 +15,12 @@ from provstore.files.progress import Meter, Reporter
 from provstore.ids import RawId
 from provstore.paths import show
 from provstore.records import decode
+from provstore.records.verdict import Verdict
 from provstore.reports import Damage, FsckReport, GcReport
 from provstore.store import objects
 from provstore.store.protocol import Reader, Store
 from provstore.verbs.closing import Closure, Needed
+from provstore.verbs.keeping import verdict_ids
 from provstore.verbs.members import entry_members
 
 GRACE_S: Final = 14 * 24 * 3600
@@ -29,7 +31,7 @@ SWEEP_ATTEMPTS: Final = 5
 
 
 def roots(reader: Reader, since_ns: int) -> dict[RawId, str]:
-    """Return what must stay: packets under refs, packets that lost theirs since a time, and observations.
+    """Return what must stay: packets under refs or lately so, their observations and verdicts.
 
     Args:
         reader: the store.
@@ -43,6 +45,9 @@ def roots(reader: Reader, since_ns: int) -> dict[RawId, str]:
             for id in (step.id, step.previous, step.observation):
                 if id is not None:
                     kept.setdefault(id, step.name)
+    for id in list(kept):
+        for verdict in verdict_ids(reader, id):
+            kept.setdefault(verdict, kept[id])
     return kept
 
 
@@ -161,6 +166,11 @@ class _Naming:
 
     def members(self, id: RawId) -> None:
         """Name every place of a packet where a bad object is; one object may be in many."""
+        record = decode(objects.record(self.reader, id))
+        if isinstance(record, Verdict):
+            raw = bytes.fromhex(record.policy)
+            self.name(raw, bytes.fromhex(record.packet), "verdict", b"(policy)", self.bad[raw])
+            return
         for entry in objects.packet(self.reader, id).entries:
             for pin in entry.pins:
                 raw = bytes.fromhex(pin.value) if pin.kind == "manifest" else b""
