@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from provstore.gates.evidence import Evidence, Found, fits, split, texts, uses
+from provstore.gates.evidence import Evidence, Found, fits, split, uses
 from provstore.gates.findings import Findings
 from provstore.gates.kinds import Gate
 from provstore.gates.structure import lines_of
@@ -79,7 +79,7 @@ phrases = ["draft head"]
 
 
 class Selectors(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="selectors"):
-    """Variables that are set and that the engine reports as unknown have no proven reader; a warning each.
+    """Variables that are set and that the engine reports as unknown have no proven reader; a warning.
 
     Attributes:
         environment: the variables.
@@ -120,15 +120,15 @@ unknown = "unread:key"
         if source is None or log is None:
             return out.done("")
         found = [Found(log, fact) for fact in log.select(selector)]
-        unread = set(texts(found))
-        for item in found:
-            key = str(item.fact.value)
-            for fact in source.select(key) if key in unread else ():
-                unread.discard(key)
+        unread = {str(item.fact.value): item for item in found if isinstance(item.fact.value, str)}
+        facts: list[UsedFact] = []
+        named: list[str] = []
+        for key, item in unread.items():
+            for fact in source.select(key):
                 setting = Found(source, fact).used()
-                out.warn(
-                    "selector-without-reader",
-                    f"{key} is {setting.value} and the engine does not know it",
-                    facts=(setting, item.used()),
-                )
+                facts += [setting, item.used()]
+                named.append(f"{key}={setting.value}")
+        if named:
+            said = f"{len(named)} variables are set and the engine does not know them: {', '.join(named)}"
+            out.warn("selector-without-reader", said, expected=0, found=len(named), facts=facts)
         return out.done(f"{len(found)} variables are reported as unknown", uses(found))

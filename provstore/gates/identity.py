@@ -82,7 +82,7 @@ class Consistent(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     ``tolerance``; the difference is always printed.
 
     Attributes:
-        groups: lists of facts that must agree; ``every = true`` asks each of them to be stated.
+        groups: lists of facts that must agree; each of them must be stated.
         tolerance: largest difference of two numbers, as text; ``0`` means equal doubles.
         outcome: what a contradiction means.
         code: code of a contradiction.

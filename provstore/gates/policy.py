@@ -22,6 +22,28 @@ FORMAT: Final = "provstore/policy/v1"
 MAX_POLICY_BYTES: Final = 1 << 20
 """Largest policy."""
 
+LANGUAGE: Final = """
+A policy is a TOML file of format `provstore/policy/v1`. It has a `name`, a `version`, a `date` and three lists
+of tables: `[[extract]]` says which member of a packet is read by which reader, `[[metric]]` defines numbers
+beside the shipped ones, `[[gate]]` says what must hold (see [gates.md](gates.md)). Its bytes are an object:
+a verdict names them, and old policies stay runnable.
+
+A gate names a fact as `extract:key` or `extract:/json/pointer` (RFC 6901). A key is what the reader calls it;
+for JSON, the names of members joined by dots, without places in arrays: `bench:rows.cached_tokens` is that
+field of every row. Values are typed: `0`, `0.0`, `"0"`, `false` and absent are five different things.
+Decimals in a policy keep their digits and compare as doubles; tolerances are written as text.
+
+A policy is refused, with its line, for an unknown field, kind, extractor or fact, a name that is there
+twice, an expression that could take exponential time, and a gate that could never fail: no values, a rank
+set of size zero, a floor of zero, a thing compared with itself.
+
+Beside its own gates every policy has `readings` (no reader met anything malformed, contradicting or absent
+though its format requires it) and judges every claim of the packet: value, convention, evidence, and counts
+that it adds. The outcome of the whole is never better than the worst required gate; without a required gate
+that was looked at it is not `PASS`.
+"""
+"""The language in prose, for the reference page."""
+
 _DATE: Final = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 _SECTIONS: Final = ("extract", "metric", "gate")
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from provstore.report.text import columns, count, indented, short
-from provstore.reports import Explained, ExplainReport, MetricsReport, ShownVerdict
+from provstore.reports import Explained, ExplainedFact, ExplainReport, MetricsReport, ShownVerdict
 
-SHOWN_FACTS: Final = 16
-"""Facts of one finding that are shown; the report itself has more."""
+SHOWN_PLACES: Final = 16
+"""Places of one finding that are shown; the report itself has more."""
 
 SHOWN_ROWS: Final = 20
 """Rows whose values are shown."""
@@ -47,13 +47,16 @@ def _finding(finding: Explained) -> Iterator[str]:
         (name, value) for name, value in (("expected", finding.expected), ("found", finding.found)) if value
     ]
     yield from indented([*finding.message.splitlines(), *columns(rows)])
-    for fact in finding.facts[:SHOWN_FACTS]:
-        place = " ".join(part for part in (fact.place, fact.location) if part)
-        yield from indented([f"{place}: {fact.key} = {fact.value}"])
-        if fact.line:
-            yield from indented(indented([f"| {fact.line}"]))
-    if len(finding.facts) > SHOWN_FACTS:
-        yield from indented([f"... and {len(finding.facts) - SHOWN_FACTS} more facts; --json lists them"])
+    places: dict[tuple[str, str], list[ExplainedFact]] = {}
+    for fact in finding.facts:
+        places.setdefault((fact.place, fact.location), []).append(fact)
+    for (place, location), facts in list(places.items())[:SHOWN_PLACES]:
+        values = ", ".join(f"{fact.key} = {fact.value}" for fact in facts)
+        yield from indented([f"{f'{place} {location}'.strip()}: {values}"])
+        if facts[0].line:
+            yield from indented(indented([f"| {facts[0].line}"]))
+    if len(places) > SHOWN_PLACES:
+        yield from indented([f"... and {len(places) - SHOWN_PLACES} more places; --json lists them"])
     if finding.next:
         yield f"to do: {finding.next}"
 

@@ -2,7 +2,10 @@
 
 from typing import Final
 
+import msgspec
+
 from provstore.errors import IntegrityError, MalformedError, NotFoundError, NotHeldError
+from provstore.gates.kinds import Gate
 from provstore.ids import RawId, to_raw
 from provstore.records.verdict import Judgement
 from provstore.reports import Explained, ExplainedFact, ExplainReport, Verdict
@@ -71,6 +74,10 @@ def explain(
     )
 
 
+_AT_THE_LINE: Final = "look at the named place, then at who wrote it"
+_AT_THE_POLICY: Final = "the run does not state it; the policy decides whether it may be missing"
+
+
 def latest_policy(reader: Reader, packet: RawId) -> list[tuple[str, bytes]]:
     """Return name and bytes of the policy of the latest kept verdict.
 
@@ -92,10 +99,16 @@ _CLAIM_RULE: Final = (
 )
 
 
-def _parameters(own: object) -> tuple[str, ...]:
-    fields = getattr(own, "__struct_fields__", ())
-    hidden = ("name", "required", "rule")
-    return tuple(f"{field} = {getattr(own, field)!r}" for field in fields if field not in hidden)
+def _parameters(own: Gate | None) -> tuple[str, ...]:
+    """Return what the policy gave a gate, without what it left as it is by default."""
+    if own is None:
+        return ()
+    given = [
+        (field.name, getattr(own, field.name))
+        for field in msgspec.structs.fields(own)
+        if field.name not in ("name", "required", "rule") and getattr(own, field.name) != field.default
+    ]
+    return tuple(f"{name} = {value!r}" for name, value in given if value not in ({}, ()))
 
 
 def _explained(judgement: Judgement, lines: "_LineReader") -> Explained:
@@ -118,7 +131,7 @@ def _explained(judgement: Judgement, lines: "_LineReader") -> Explained:
         expected=judgement.expected,
         found=judgement.found,
         facts=facts,
-        next="" if passed else NEXT.get(judgement.code, "look at the named line, then at who wrote it"),
+        next="" if passed else NEXT.get(judgement.code, _AT_THE_LINE if facts else _AT_THE_POLICY),
     )
 
 
