@@ -22,6 +22,7 @@ BOUND: Final = "decoding and checking the records on the changed paths: about 1.
 
 COMMAND: Final = "prov diff (W2)"
 SIZE: Final = 100_000
+UNSEEN: Final = "this scale has no packet of that size"
 
 
 def compare(setting: Setting) -> Row:
@@ -85,19 +86,16 @@ def _findings(inside: Timings, sizes: list[int]) -> list[Finding]:
     for shape in ("nested", "flat"):
         goal = Goal(f"{SIZE} entries, {shape}, in process", 3, "ms", bound=BOUND)
         name = f"diff {shape} {SIZE}"
-        if name not in inside:
-            found.append(Finding(goal, None, "this scale has no packet of that size"))
-            continue
-        found.append(Finding(goal, inside.time(name, 1000)))
-        for other in (10_000, 1_000_000):
-            goal = Goal(f"{shape}: {SIZE} entries / {other}", 2.0)
-            if other > SIZE:
-                goal = Goal(f"{shape}: {other} entries / {SIZE}", 2.0)
-            pair = (name, f"diff {shape} {other}")
-            if other not in sizes:
-                found.append(Finding(goal, None, "this scale has no packet of that size"))
+        if SIZE in sizes:
+            found.append(Finding(goal, inside.time(name, 1000)))
+        else:
+            found.append(Finding(goal, None, UNSEEN))
+        for small, large in ((10_000, SIZE), (SIZE, 1_000_000)):
+            goal = Goal(f"{shape}, {large} entries / {small}", 2.0, bound=BOUND)
+            if large in sizes:
+                found.append(against(goal, inside, f"diff {shape} {large}", f"diff {shape} {small}"))
             else:
-                found.append(against(goal, inside, *(pair if other < SIZE else pair[::-1])))
+                found.append(Finding(goal, None, UNSEEN))
     return found
 
 

@@ -77,7 +77,10 @@ def lines(run: Run) -> list[str]:
     text += [f"- {name}: {what}" for name, what in run.workloads.items()]
     text += ["", "### Goals", "", "| row | what | goal | measured (least to greatest) | | what bounds it |"]
     text += ["| --- | --- | --- | --- | --- | --- |"]
-    text += [_finding(row, finding) for row in run.rows for finding in row.findings]
+    for row in run.rows:
+        text += [_finding(row, finding) for finding in row.findings]
+        if not row.findings and not row.times:
+            text.append(_table_line((row.name, row.title, "-", "-", "**failed**", " ".join(row.notes))))
     text += ["", "### Times", ""]
     for row in run.rows:
         text += _times(row)

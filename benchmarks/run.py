@@ -27,6 +27,7 @@ import bench_startup
 import bench_verify
 import machine
 import readme
+from measure import CommandFailedError
 from readme import Run
 from rows import Row
 from setting import Options, Setting
@@ -48,6 +49,8 @@ ROWS: Final[dict[str, Callable[[Setting], Row]]] = {
     "P12": bench_pack.pack_tree,
     "W3": bench_logs.seal_logs,
 }
+
+FAILED: Final = "NOT MEASURED"
 
 SETTLING_S: Final = 300
 """For so long ext4 is slow to make files where many were deleted."""
@@ -78,18 +81,18 @@ def main(arguments: Sequence[str]) -> int:
     try:
         rows = [_row(name, setting) for name in ROWS if name in wanted]
         run = _run(setting, rows, notes)
+        path = _save(run, given.results)
+        target = given.readme or (HERE / "README.md" if len(rows) == len(ROWS) else None)
+        if target is not None:
+            readme.write(target, run)
+        sys.stdout.write("\n".join(readme.lines(run)) + f"\n\nwritten: {path.name}\n")
+        sys.stdout.flush()
     finally:
         if not given.keep:
+            _say("removing what was made; this can take a while")
             setting.clear()
             (work / "cleared").touch()
-    path = _save(run, given.results)
-    target: Path | None = given.readme
-    if target is None and len(rows) == len(ROWS):
-        target = HERE / "README.md"
-    if target is not None:
-        readme.write(target, run)
-    sys.stdout.write("\n".join(readme.lines(run)) + f"\n\nwritten: {path.name}\n")
-    return 0
+    return 1 if any(row.title == FAILED for row in rows) else 0
 
 
 def _say(text: str) -> None:
@@ -98,8 +101,13 @@ def _say(text: str) -> None:
 
 
 def _row(name: str, setting: Setting) -> Row:
+    """Measure a row; where a program failed, the row says so and the others still run."""
     _say(f"--- {name}")
-    return ROWS[name](setting)
+    try:
+        return ROWS[name](setting)
+    except CommandFailedError as error:
+        _say(f"{name} FAILED: {error}")
+        return Row(name, FAILED, (), {}, {}, ("a program failed; stderr of the run has its words",), None)
 
 
 def _unsettled(cleared: Path) -> list[str]:

@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
@@ -14,8 +14,8 @@ from provstore.cli.app import options as shared_options
 from provstore.cli.options import MEANINGS
 from provstore.errors import ProvError, catalogue
 from provstore.evidence import conventions
-from provstore.gates import policy
-from provstore.gates.extracts import EXTRACTS
+from provstore.gates import policy, registry
+from provstore.gates.extracts import EXTRACTS, Extract
 from provstore.gates.kinds import Gate
 from provstore.gates.registry import FAMILIES
 
@@ -121,12 +121,7 @@ def fields(cls: type[ProvError]) -> str:
 def gates_text() -> str:
     """Return the reference of all kinds of gate, by family."""
     lines = [GENERATED, "", "# Gates", ""]
-    lines += [
-        "A gate is one rule of a policy (see [policy.md](policy.md)). Its outcome is the worst of its findings:",
-        "`FAIL`, `INELIGIBLE` (the evidence is fine, the claim is not allowed), `UNKNOWN` (evidence absent: never",
-        "a pass and never a negative result), `WARN` (accepted, reported), `PASS`, `NOT-APPLICABLE`. Every gate",
-        "has a `name`, may be `required = false`, and may say in `rule` why the policy asks for it.",
-    ]
+    lines += inspect.cleandoc(registry.INTRODUCTION).splitlines()
     for family, kinds in FAMILIES.items():
         lines += ["", f"## {family}"]
         for kind in kinds:
@@ -136,17 +131,17 @@ def gates_text() -> str:
 
 def kind_lines(kind: type[Gate]) -> Iterator[str]:
     """Yield the section of one kind of gate."""
-    summary, _, rest = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:")
+    summary, _, _ = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:")
     yield f"### {kind.__struct_config__.tag}"
     yield from ["", *plain(summary).strip().splitlines()]
     if kind.ADVISORY:
         yield from ["", "It only warns, so it cannot be required."]
     yield from ["", "Parameters:", ""]
-    yield from parameter_lines(kind, rest)
+    yield from parameter_lines(kind)
     yield from ["", "```toml", kind.EXAMPLE.strip(), "```"]
 
 
-def parameter_lines(kind: type[msgspec.Struct], described: str) -> Iterator[str]:
+def parameter_lines(kind: type[msgspec.Struct]) -> Iterator[str]:
     """Yield one line for each parameter: name, default, meaning."""
     meanings: dict[str, str] = {}
     for base in reversed(kind.__mro__):
@@ -154,10 +149,27 @@ def parameter_lines(kind: type[msgspec.Struct], described: str) -> Iterator[str]
         found = re.findall(r"^    (\w+): (.+(?:\n        .+)*)", text, re.MULTILINE)
         meanings |= {name: " ".join(words.split()) for name, words in found}
     for field in msgspec.structs.fields(kind):
-        if field.name in ("name", "required", "rule", "role", "parent"):
+        if field.name in shared_names(kind):
             continue
-        need = " (needed)" if field.required else ""
+        need = " (needed)" if field.required else default_text(field.default)
         yield f"- `{field.name}`{need}: {plain(meanings[field.name])}"
+        for inner in (field.type, *get_args(field.type)):
+            if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+                yield from (f"  {line}" for line in parameter_lines(inner))
+
+
+def shared_names(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """Return parameters that every kind has, which are described once."""
+    if issubclass(kind, Gate):
+        return ("name", "required", "rule")
+    return ("name", "role", "parent") if issubclass(kind, Extract) else ()
+
+
+def default_text(value: Any) -> str:
+    """Return a default for people; nothing for what is empty."""
+    if isinstance(value, str | int) and value not in ("", 0, False):
+        return f" (else `{str(value).lower() if isinstance(value, bool) else value}`)"
+    return ""
 
 
 def plain(text: str) -> str:
@@ -170,17 +182,11 @@ def policy_text() -> str:
     lines = [GENERATED, "", "# Policies", ""]
     lines += plain(inspect.cleandoc(policy.LANGUAGE)).splitlines()
     lines += ["", "## Extractors", ""]
-    lines += [
-        "Every `[[extract]]` has a `name`, a `kind` and a `role`: the place of a member (`role/path`), or a"
-    ]
-    lines += [
-        "pattern in which `*` fits within one part of the path. With `parent = true` it is read from a parent"
-    ]
-    lines += ["of the packet."]
+    lines += inspect.cleandoc(policy.EXTRACTORS).splitlines()
     for name, cls in EXTRACTS.items():
-        summary, _, rest = inspect.cleandoc(cls.__doc__ or "").partition("Attributes:")
+        summary, _, _ = inspect.cleandoc(cls.__doc__ or "").partition("Attributes:")
         lines += ["", f"### {name}", "", *plain(summary).strip().splitlines()]
-        own = list(parameter_lines(cls, rest))
+        own = list(parameter_lines(cls))
         lines += ["", *own] if own else []
     lines += ["", "## Metrics", ""]
     lines += ["Definitions that are shipped; a `[[metric]]` of a policy has the same members.", ""]

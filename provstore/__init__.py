@@ -41,6 +41,7 @@ _HOMES = {
         "PackReport",
         "ProveReport",
         "RefStep",
+        "Repaired",
         "RestoreReport",
         "SealReport",
         "StatsReport",
@@ -50,6 +51,8 @@ _HOMES = {
     "provstore.store.opening": ("init_store", "open_pack", "open_reader", "open_store"),
     "provstore.store.protocol": ("Reader", "Store"),
     "provstore.store.resolving": ("resolve",),
+    "provstore.verbs.checking": ("fsck", "fsck_for"),
+    "provstore.verbs.collecting": ("gc",),
     "provstore.verbs.comparing": ("verify_against", "verify_checksums"),
     "provstore.verbs.diffing": ("diff", "side"),
     "provstore.verbs.doctoring": ("doctor",),
@@ -58,9 +61,9 @@ _HOMES = {
     "provstore.verbs.locating": ("Located", "locate"),
     "provstore.verbs.packing": ("pack", "unpack"),
     "provstore.verbs.proving": ("prove", "verify_proof"),
+    "provstore.verbs.repairing": ("rebuild_index", "repair"),
     "provstore.verbs.restoring": ("restore",),
     "provstore.verbs.sealing": ("SealOptions", "seal_paths", "seal_spec"),
-    "provstore.verbs.sweeping": ("fsck", "gc"),
     "provstore.verbs.verifying": ("verify",),
 }
 

@@ -19,6 +19,7 @@ from provstore.reports import (
     PackReport,
     ProveReport,
     RefStep,
+    Repaired,
     RestoreReport,
     SealReport,
     StatsReport,
@@ -28,6 +29,8 @@ from provstore.reports import (
 from provstore.store.opening import init_store, open_pack, open_reader, open_store
 from provstore.store.protocol import Reader, Store
 from provstore.store.resolving import resolve
+from provstore.verbs.checking import fsck, fsck_for
+from provstore.verbs.collecting import gc
 from provstore.verbs.comparing import verify_against, verify_checksums
 from provstore.verbs.diffing import diff, side
 from provstore.verbs.doctoring import doctor
@@ -37,10 +40,10 @@ from provstore.verbs.listing import show_packet as show
 from provstore.verbs.locating import Located, locate
 from provstore.verbs.packing import pack, unpack
 from provstore.verbs.proving import prove, verify_proof
+from provstore.verbs.repairing import rebuild_index, repair
 from provstore.verbs.restoring import restore
 from provstore.verbs.sealing import SealOptions, seal_spec
 from provstore.verbs.sealing import seal_paths as seal
-from provstore.verbs.sweeping import fsck, gc
 from provstore.verbs.verifying import verify
 
 __version__: str
@@ -70,6 +73,7 @@ __all__ = [
     "Reader",
     "Record",
     "RefStep",
+    "Repaired",
     "RestoreReport",
     "SealOptions",
     "SealReport",
@@ -88,6 +92,7 @@ __all__ = [
     "doctor",
     "export",
     "fsck",
+    "fsck_for",
     "gc",
     "init_store",
     "locate",
@@ -100,7 +105,9 @@ __all__ = [
     "pack",
     "parse_digest",
     "prove",
+    "rebuild_index",
     "record_id",
+    "repair",
     "resolve",
     "restore",
     "seal",

@@ -7,6 +7,7 @@ spelling and its id covers its meaning.
 
 import json
 import re
+from math import isfinite
 from typing import Any, Final, NoReturn, TypeVar
 
 import msgspec
@@ -27,6 +28,9 @@ MAX_DEPTH: Final = 64
 
 MAX_RECORD_BYTES: Final = 64 << 20
 """Largest record that is decoded."""
+
+MAX_PARSED_BYTES: Final = 16 << 20
+"""Most bytes that are parsed into plain values, unless the caller needs more: 2 s and 350 MB at worst."""
 
 MAX_INTEGER: Final = (1 << 53) - 1
 """Largest magnitude of an integer in a record: exact in every JSON implementation (RFC 8259, section 6)."""
@@ -56,10 +60,8 @@ def encode(record: object, *, bounded: bool = False) -> bytes:
         raise CanonError("record", f"text is not valid Unicode: {error.reason}") from error
     if bounded:
         return data
-    if _may_hold_bad_number(data):
-        parse(data, "record")
-    if b"null" in data and _holds_float(msgspec.to_builtins(record)):
-        raise FloatError("record", "NaN and Infinity have no canonical form")
+    if b"null" in data or _may_hold_bad_number(data):
+        _check_numbers(msgspec.to_builtins(record))
     return data
 
 
@@ -91,7 +93,7 @@ def decode(data: bytes, kind: type[T], where: str = "record", *, bounded: bool =
     if not same:
         _refuse(data, where, "bytes differ from their own re-encoding")
     if not bounded and _may_hold_bad_number(data):
-        parse(data, where)
+        parse(data, where, limit_bytes=MAX_RECORD_BYTES)
     return record
 
 
@@ -124,13 +126,16 @@ def parse_exact(data: bytes, where: str = "JSON") -> Any:
     return parse(data, where, floats=True)
 
 
-def parse(data: bytes, where: str = "JSON", *, floats: bool = False) -> Any:
+def parse(
+    data: bytes, where: str = "JSON", *, floats: bool = False, limit_bytes: int = MAX_PARSED_BYTES
+) -> Any:
     """Parse any JSON strictly into plain values, for bytes that are no record of ours.
 
     Args:
         data: UTF-8 JSON text; blanks between tokens are allowed, other bytes after the value are not.
         where: what to name in an error.
         floats: give finite numbers that are not exact integers as :class:`NumberText`.
+        limit_bytes: longer text is refused; values take up to twenty times its size in memory.
 
     Raises:
         DuplicateKeyError, FloatError, DepthError, TrailingBytesError, CanonError: as their names say.
@@ -139,7 +144,29 @@ def parse(data: bytes, where: str = "JSON", *, floats: bool = False) -> Any:
         >>> parse(b'{"a": 1}')
         {'a': 1}
     """
+    if len(data) > limit_bytes:
+        raise CanonError(
+            where, f"{len(data)} bytes of JSON are more than the {limit_bytes} that are read here"
+        )
     _check_depth(data, where)
+
+    decoder = _strict_decoder(data, where, floats)
+    try:
+        text = data.decode()
+        value, end = decoder.raw_decode(text, len(text) - len(text.lstrip(" \t\r\n")))
+    except UnicodeDecodeError as error:
+        raise CanonError(where, f"not UTF-8 at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise CanonError(
+            where, f"no JSON at line {error.lineno} column {error.colno}: {error.msg}"
+        ) from error
+    if text[end:].strip(" \t\r\n"):
+        raise TrailingBytesError(where, f"other text follows the JSON value at character {end}")
+    return value
+
+
+def _strict_decoder(data: bytes, where: str, floats: bool) -> json.JSONDecoder:
+    """Return a decoder that refuses repeated keys, and numbers as :func:`parse` says."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(items)
@@ -147,7 +174,7 @@ def parse(data: bytes, where: str = "JSON", *, floats: bool = False) -> Any:
             seen: set[str] = set()
             twice = next(key for key, _ in items if key in seen or seen.add(key))  # type: ignore[func-returns-value]
             at = data.rfind(json.dumps(twice, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-            raise DuplicateKeyError(where, f"key {twice!r} is stated twice (second at byte {at})")
+            raise DuplicateKeyError(where, f"key {twice[:80]!r} is stated twice (second at byte {at})")
         return found
 
     def constant(text: str) -> NoReturn:
@@ -169,21 +196,9 @@ def parse(data: bytes, where: str = "JSON", *, floats: bool = False) -> Any:
             raise FloatError(where, "-0 has no canonical form")
         return int(text)
 
-    decoder = json.JSONDecoder(
+    return json.JSONDecoder(
         object_pairs_hook=pairs, parse_constant=constant, parse_float=number, parse_int=integer
     )
-    try:
-        text = data.decode()
-        value, end = decoder.raw_decode(text, len(text) - len(text.lstrip(" \t\r\n")))
-    except UnicodeDecodeError as error:
-        raise CanonError(where, f"not UTF-8 at byte {error.start}") from error
-    except json.JSONDecodeError as error:
-        raise CanonError(
-            where, f"no JSON at line {error.lineno} column {error.colno}: {error.msg}"
-        ) from error
-    if text[end:].strip(" \t\r\n"):
-        raise TrailingBytesError(where, f"other text follows the JSON value at character {end}")
-    return value
 
 
 def format_of(data: bytes) -> str | None:
@@ -208,20 +223,32 @@ def _may_hold_bad_number(data: bytes) -> bool:
     return _SUSPECT.search(data) is not None
 
 
-_SUSPECT: Final = re.compile(rb"[0-9]{16}[,}\]]|[0-9][.eE][0-9+-][0-9eE+.-]*[,}\]]")
+# A number begins after one of `[:,` or with the text; without that, a long run of digits and dots inside a
+# string would be looked at again from each of its characters.
+_SUSPECT: Final = re.compile(rb"(?:[\[:,]|\A)-?+(?:[0-9]{16,}+|[0-9]++(?=[.eE])[0-9eE+.-]++)(?:[,}\]]|\Z)")
+
+# A string that does not end takes the rest, so that no part of it is looked at twice.
+_BRACKET_OR_STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
 
 
-def _holds_float(value: Any) -> bool:
+def _check_numbers(value: Any) -> None:
+    """Refuse a float, and an integer that not every JSON implementation holds exactly."""
     if isinstance(value, float):
-        return True
+        what = f"{value} has" if isfinite(value) else "NaN and Infinity have"
+        raise FloatError("record", f"{what} no canonical form")
+    if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
+        raise FloatError("record", f"integer {value} is beyond 2**53")
     if isinstance(value, dict):
-        return any(_holds_float(item) for item in value.values())
-    return isinstance(value, list | tuple) and any(_holds_float(item) for item in value)
+        for item in value.values():
+            _check_numbers(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _check_numbers(item)
 
 
 def _check_depth(data: bytes, where: str) -> None:
     depth = 0
-    for token in re.finditer(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', data, re.DOTALL):
+    for token in _BRACKET_OR_STRING.finditer(data):
         char = token[0]
         if char in (b"[", b"{"):
             depth += 1
@@ -233,11 +260,11 @@ def _check_depth(data: bytes, where: str) -> None:
 
 def _refuse(data: bytes, where: str, reason: str) -> NoReturn:
     """Raise the error that names best what keeps ``data`` from being canonical."""
-    value = parse(data, where)
-    if isinstance(value, dict):
-        found = value.get("format")
-        if "format" in reason and isinstance(found, str):
-            raise NewerFormatError(where, found)
+    if len(data) <= MAX_PARSED_BYTES:
+        parse(data, where)
+    found = format_of(data) if "format" in reason else None
+    if found is not None:
+        raise NewerFormatError(where, found)
     if data != data.strip():
         raise TrailingBytesError(where, "blanks before or after the record")
     if "unknown field" in reason:

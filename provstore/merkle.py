@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 
 from blake3 import blake3
 
-from provstore import records
+from provstore import canon, records
 from provstore.errors import CanonError, MalformedError
-from provstore.ids import RawId, to_raw
+from provstore.ids import RawId, record_id, to_raw
 from provstore.paths import join, name_fields, show
 from provstore.records.tree import TreeChild, TreeEntry, TreeIndex, TreeLeaf, check_entry
 
@@ -61,15 +61,27 @@ def build(entries: Sequence[TreeEntry]) -> list[Node]:
         1
     """
     names = [check_entry(entry) for entry in entries]
+    return build_encoded(names, [canon.encode(entry, bounded=True) for entry in entries])
+
+
+def build_encoded(names: Sequence[bytes], entries: Sequence[bytes]) -> list[Node]:
+    """Return the records of one directory from the canonical bytes of its entries, the root last.
+
+    Args:
+        names: sorted, each once.
+        entries: canonical bytes of the entry of each name, as :func:`check_entry` allows them.
+
+    Raises:
+        CanonError: names out of order.
+    """
     if any(a >= b for a, b in itertools.pairwise(names)):
         raise CanonError("tree", "entries are not in the order of their names, or a name is there twice")
-    nodes: list[Node] = []
     if len(entries) <= SPLIT_ABOVE:
-        nodes.append(records.encode(TreeLeaf(entries=tuple(entries))))
-        return nodes
+        return [_leaf(entries)]
+    nodes: list[Node] = []
     parts: list[_Part] = []
     for start, end in _cuts(names, 0):
-        node = records.encode(TreeLeaf(entries=tuple(entries[start:end])))
+        node = _leaf(entries[start:end])
         nodes.append(node)
         parts.append(_Part(0, node[0], names[end - 1], end - start))
     level = 0
@@ -83,6 +95,11 @@ def build(entries: Sequence[TreeEntry]) -> list[Node]:
             above.append(_Part(level, node[0], below[-1].last, sum(part.entries for part in below)))
         parts = above
     return nodes
+
+
+def _leaf(entries: Sequence[bytes]) -> Node:
+    data = b'{"entries":[%s],"format":"provstore/tree/v1"}' % b",".join(entries)
+    return record_id("tree", data), data
 
 
 def _child(part: _Part) -> TreeChild:
@@ -132,21 +149,38 @@ def open_node(data: bytes, where: str = "tree") -> Opened:
 
 
 def entries_of(fetch: Fetch, tree: RawId) -> Iterator[TreeEntry]:
-    """Yield the entries of one directory in the order of their names."""
-    todo = [(tree, -1)]
+    """Yield the entries of one directory in the order of their names.
+
+    Raises:
+        CanonError: a part does not hold the names that the index above it states, so that one part could
+            stand for any number of them.
+    """
+    todo: list[tuple[RawId, int, bytes]] = [(tree, -1, b"")]
+    before = b""
     while todo:
-        node_id, level = todo.pop()
-        node, _ = _node(fetch, node_id, level)
+        node_id, level, last = todo.pop()
+        node, names = _node(fetch, node_id, level)
+        if level != -1 and (not names or names[-1] != last or names[0] <= before):
+            raise CanonError(f"tree {node_id.hex()}", "does not hold the names that its index states")
         if isinstance(node, TreeLeaf):
             yield from node.entries
+            before = last
         else:
-            todo.extend((bytes.fromhex(child.tree), node.level - 1) for child in reversed(node.children))
+            below = [bytes.fromhex(child.tree) for child in node.children]
+            todo.extend(
+                (id, node.level - 1, name) for id, name in reversed([*zip(below, names, strict=True)])
+            )
 
 
 def _node(fetch: Fetch, node_id: RawId, level: int = -1) -> Opened:
     """Fetch and parse a node; ``level`` is the one it must have, or -1 for any (a root)."""
+    return _checked(fetch(node_id), node_id, level)
+
+
+def _checked(data: bytes, node_id: RawId, level: int) -> Opened:
+    """Parse a node; see :func:`_node`."""
     where = f"tree {node_id.hex()}"
-    opened = open_node(fetch(node_id), where)
+    opened = open_node(data, where)
     found = 0 if isinstance(opened.node, TreeLeaf) else opened.node.level
     if level not in (-1, found):
         raise CanonError(where, f"level {found} where level {level} belongs")
@@ -202,10 +236,11 @@ def find(fetch: Fetch, tree: RawId, path: bytes) -> tuple[TreeEntry | None, list
     names = path.split(b"/")
     for depth, name in enumerate(names, 1):
         entry = None
+        level = -1
         while entry is None:
             data = fetch(node_id)
             trail.append(data)
-            node, found = open_node(data, f"tree {node_id.hex()}")
+            node, found = _checked(data, node_id, level)
             if isinstance(node, TreeLeaf):
                 at = bisect_left(found, name)
                 entry = node.entries[at] if at < len(found) and found[at] == name else None
@@ -213,7 +248,7 @@ def find(fetch: Fetch, tree: RawId, path: bytes) -> tuple[TreeEntry | None, list
             at = bisect_left(found, name)
             if at == len(found):
                 break
-            node_id = to_raw(node.children[at].tree)
+            node_id, level = to_raw(node.children[at].tree), node.level - 1
         if entry is None or depth == len(names):
             return entry, trail
         if entry.kind != "directory":

@@ -4,7 +4,9 @@ A name is bytes: one part of a path as the file system gave it. A path is names 
 here touches a file system.
 """
 
+import itertools
 import re
+from collections.abc import Iterable
 
 from provstore.errors import UnsafePathError
 
@@ -14,8 +16,11 @@ MAX_NAME_BYTES = 4096
 MAX_PATH_BYTES = 1 << 20
 """Longest path; deeper than PATH_MAX, since the walk uses directory descriptors."""
 
+MAX_ROLE_BYTES = 4096
+"""Longest role or name of a packet: what a system takes as one path."""
+
 _SAFE_NAME = re.compile(rb"(?!\.{1,2}\Z)[^/\0]+")
-_UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\\]")
+_UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\\]")
 
 
 def check_name(name: bytes, where: str = "name") -> bytes:
@@ -61,12 +66,30 @@ def check_role(role: str, where: str = "role") -> str:
         'runtime/native/_C.abi3.so'
     """
     try:
-        check_path(role.encode(), where)
+        raw = role.encode()
     except UnicodeEncodeError:
         raise UnsafePathError(where, f"role {role!r} is not valid Unicode") from None
+    if len(raw) > MAX_ROLE_BYTES:
+        raise UnsafePathError(where, f"role of {len(raw)} bytes is longer than {MAX_ROLE_BYTES}")
+    check_path(raw, where)
     if _UNSHOWABLE.search(role):
         raise UnsafePathError(where, f"role {show(role.encode())!r} has a character that cannot be shown")
     return role
+
+
+def first_below(roles: Iterable[str]) -> str | None:
+    """Return a role that lies below another one, or None.
+
+    Example:
+        >>> first_below(["a/b", "a.c", "a"])
+        'a/b'
+    """
+    # In the order of their parts, what lies below a role follows it at once.
+    ordered = sorted(roles, key=lambda role: role.split("/"))
+    for above, role in itertools.pairwise(ordered):
+        if role.startswith(above + "/"):
+            return role
+    return None
 
 
 def join(*parts: bytes) -> bytes:
@@ -89,7 +112,7 @@ def show(path: bytes | str) -> str:
         >>> print(show(b"a\xffb"), show("tab\there"))
         a\xffb tab\x09here
     """
-    raw = path if isinstance(path, bytes) else path.encode("utf-8", "surrogateescape")
+    raw = path if isinstance(path, bytes) else _encoded(path)
     text = raw.decode("utf-8", "surrogateescape")
     if text.isascii() and text.isprintable() and "\\" not in text:
         return text
@@ -100,6 +123,14 @@ def show(path: bytes | str) -> str:
         else:
             parts.append(char)
     return "".join(parts)
+
+
+def _encoded(text: str) -> bytes:
+    """Return the bytes of a text; surrogates that stand for no byte, as JSON can state them, get some."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
 
 
 def unshow(text: str) -> bytes:

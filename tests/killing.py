@@ -1,6 +1,7 @@
 """Processes that are killed while they write a store, and what must hold afterwards."""
 
 import os
+import random
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -17,14 +18,15 @@ from provstore.store.lmdb_store import LmdbStore
 from provstore.store.pack import PackStore
 from provstore.store.profile import StoreProfile
 from provstore.store.writer_lock import NAME
+from provstore.verbs.checking import fsck
+from provstore.verbs.collecting import gc
 from provstore.verbs.sealing import SealOptions, seal_paths
-from provstore.verbs.sweeping import fsck, gc
 from provstore.verbs.verifying import verify
 
 PROFILE = StoreProfile(inline_limit_bytes=20_000, map_size_bytes=1 << 30, wait_s=30.0)
 
-NOISE = b"".join(bytes((i * i * 31 + i * 7 + j * i) & 0xFF for j in range(64)) for i in range(1, 1200))
-"""Bytes that compress badly enough to fill frames."""
+NOISE = random.Random(2026).randbytes(60_000)
+"""Bytes that do not compress."""
 
 
 def small_batches() -> None:

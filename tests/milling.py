@@ -28,9 +28,9 @@ from workbench import plant
 
 from provstore.ids import to_raw
 from provstore.store.lmdb_store import LmdbStore
+from provstore.verbs.checking import fsck
 from provstore.verbs.locating import Located
 from provstore.verbs.packing import pack, unpack
-from provstore.verbs.sweeping import fsck
 
 PACKS = 3
 MOST_REFS = 8

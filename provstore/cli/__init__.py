@@ -28,7 +28,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: what follows ``prov`` on the command line; None for this process's own.
     """
-    _occupy_closed_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     with _LastResort() as last:
         last.code = _run(given)
@@ -39,6 +38,7 @@ def _run(arguments: list[str]) -> int:
     """Run the command and turn every known way to end into an exit code; the one handler of errors."""
     as_json = "--json" in arguments
     try:
+        _occupy_closed_streams()
         app(args=arguments, prog_name="prov")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0

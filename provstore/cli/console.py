@@ -103,7 +103,9 @@ def write_bytes(data: Buffer) -> bool:
         return False
     try:
         sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        left = memoryview(data)
+        while left:  # an unbuffered stream may take less than it is given
+            left = left[sys.stdout.buffer.write(left) :]
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         _forget(sys.stdout.fileno())

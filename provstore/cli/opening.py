@@ -9,7 +9,7 @@ from typing import Final
 from provstore.cli.console import Console
 from provstore.errors import NotAStoreError, UsageError
 from provstore.paths import show
-from provstore.store.opening import find_store, init_store, open_store
+from provstore.store.opening import STORE_NAME, find_store, init_store, open_store
 from provstore.store.profile import StoreProfile
 from provstore.store.protocol import Store
 from provstore.verbs.locating import Located, locate
@@ -81,6 +81,30 @@ def sweeping_store(out: Console, delete: bool) -> Iterator[Store]:
         yield store
     finally:
         store.close()
+
+
+@contextmanager
+def mending_store(out: Console) -> Iterator[Store]:
+    """Open a store that is there for writing."""
+    with sweeping_store(out, delete=True) as store:
+        yield store
+
+
+def wrecked_store(out: Console) -> str:
+    """Return the path of a store that may have lost its index: the one that is named, or the nearest.
+
+    Raises:
+        NotAStoreError: none is named, and no ``.prov`` lies nearby.
+    """
+    named = named_store(out)
+    if named is not None:
+        return named
+    for directory in (Path.cwd(), *Path.cwd().parents):
+        if directory.joinpath(STORE_NAME, "blobs").is_dir():
+            return os.fspath(directory / STORE_NAME)
+    raise NotAStoreError(
+        show(os.fspath(Path.cwd())), "no store is named, and no .prov with blobs lies nearby"
+    )
 
 
 @contextmanager

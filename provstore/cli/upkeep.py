@@ -1,30 +1,131 @@
 """``prov fsck``, ``prov gc``, ``prov stats`` and ``prov doctor``."""
 
+import re
+from contextlib import ExitStack
 from typing import Annotated, NoReturn
 
 import typer
 
 from provstore.cli.app import app, console
 from provstore.cli.options import Json, Quiet, Store, notes
+from provstore.errors import UsageError
+from provstore.paths import show
 
 
 @app.command(
-    epilog=notes("prov fsck", exit_0="the store is whole", exit_1="something is damaged; all of it is named")
+    epilog=notes(
+        "prov fsck",
+        "prov fsck --fraction 5%",
+        "prov fsck --budget 20m",
+        "prov fsck --repair --from /mnt/other/.prov --from run-7.pack",
+        exit_0="nothing that was looked at is damaged, or no longer",
+        exit_1="something is damaged; all of it is named",
+        exit_3="",
+    )
 )
-def fsck(ctx: typer.Context, store: Store = None, as_json: Json = False, quiet: Quiet = False) -> NoReturn:
-    """Re-read the whole store and name all damage.
+def fsck(
+    ctx: typer.Context,
+    fraction: Annotated[
+        str | None, typer.Option("--fraction", metavar="5%", help="Re-read a random part of everything.")
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option("--sample", metavar="N", min=1, help="Re-read N things chosen at random.")
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget", metavar="20m", help="Re-read for a time, what was checked longest ago first."
+        ),
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Put good bytes in the place of damaged ones.")
+    ] = False,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from", metavar="PATH", help="Store, pack, directory or file to repair from; repeatable."
+        ),
+    ] = None,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild-index", help="Make a lost index anew from the blob files.")
+    ] = False,
+    store: Store = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> NoReturn:
+    """Re-read a store, name all damage, and repair it.
 
-    Each damaged thing is listed with every packet and role that it touches.
+    Each damaged thing is listed with every packet and role that it touches. Only --budget, --repair and
+    --rebuild-index write to the store.
     """
     from provstore.cli.meter import ProgressMeter
-    from provstore.cli.opening import reading_store
+    from provstore.cli.opening import mending_store, reading_store, wrecked_store
     from provstore.report.verdicts import fsck_lines
-    from provstore.verbs.sweeping import fsck
+    from provstore.verbs import checking, repairing
 
     out = console(ctx, store, as_json, quiet)
-    with reading_store(out) as near, ProgressMeter("fsck", quiet=out.quiet) as meter:
-        report = fsck(near, progress=meter.reporter)
+    ways = {
+        "--fraction": fraction,
+        "--sample": sample,
+        "--budget": budget,
+        "--repair": repair or None,
+        "--rebuild-index": rebuild or None,
+    }
+    given = [name for name, value in ways.items() if value is not None]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} do not go together")
+    if sources and not repair:
+        raise UsageError("--from says where to repair from; it needs --repair")
+    part = None if fraction is None else parse_fraction(fraction)
+    budget_s = None if budget is None else parse_duration(budget)
+    with ProgressMeter("fsck", quiet=out.quiet) as meter, ExitStack() as opened:
+        if rebuild:
+            report = repairing.rebuild_index(wrecked_store(out), progress=meter.reporter)
+        elif repair:
+            near = opened.enter_context(mending_store(out))
+            report = repairing.repair(near, sources or (), progress=meter.reporter)
+        elif budget_s is not None:
+            near = opened.enter_context(mending_store(out))
+            report = checking.fsck_for(near, budget_s, progress=meter.reporter)
+        else:
+            near = opened.enter_context(reading_store(out))
+            report = checking.fsck(near, sample=sample, fraction=part, progress=meter.reporter)
     out.answer(report, fsck_lines(report))
+
+
+def parse_fraction(text: str) -> float:
+    """Return the part of all that ``5%`` or ``0.05`` stands for.
+
+    Raises:
+        UsageError: anything else, or a part outside of 0 to 100 %.
+
+    Example:
+        >>> parse_fraction("5%"), parse_fraction("0.5")
+        (0.05, 0.5)
+    """
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(%?)", text)
+    value = float(found[1]) / (100 if found[2] else 1) if found else 0.0
+    if not 0 < value <= 1:
+        raise UsageError(f"{show(text)!r} is no part of all: write 5% or 0.05, at most 100%")
+    return value
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds that ``20m``, ``1h30m``, ``90s`` or ``90`` stand for.
+
+    Raises:
+        UsageError: anything else, or no time at all.
+
+    Example:
+        >>> parse_duration("20m"), parse_duration("1h30m"), parse_duration("90")
+        (1200.0, 5400.0, 90.0)
+    """
+    found = re.fullmatch(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,9}(?:\.[0-9]{1,6})?)s?)?", text)
+    parts = [float(part or 0) for part in found.groups()] if found else [0.0, 0.0, 0.0]
+    seconds = parts[0] * 3600 + parts[1] * 60 + parts[2]
+    if not seconds > 0:
+        raise UsageError(f"{show(text)!r} is no time: write 20m, 1h30m or 90s")
+    return seconds
 
 
 @app.command(epilog=notes("prov gc", "prov gc --delete", exit_1="", exit_3=""))
@@ -41,7 +142,7 @@ def gc(
     """Find what no ref reaches, and remove it if told to."""
     from provstore.cli.opening import sweeping_store
     from provstore.report.summaries import gc_lines
-    from provstore.verbs.sweeping import GRACE_S, gc
+    from provstore.verbs.collecting import GRACE_S, gc
 
     out = console(ctx, store, as_json, quiet)
     with sweeping_store(out, delete) as near:

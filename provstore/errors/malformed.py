@@ -1,6 +1,11 @@
 """Bytes or text that do not have the form they claim to have: exit code 2."""
 
+from typing import Final
+
 from provstore.errors.base import ProvError
+
+MAX_REASON_CHARS: Final = 1000
+"""Longest reason: what is wrong with an input never repeats the whole of it."""
 
 
 class MalformedError(ProvError):
@@ -15,6 +20,8 @@ class MalformedError(ProvError):
     remedy = "Compare the input with schemas/README.md; nothing was written."
 
     def __init__(self, where: str, reason: str) -> None:
+        if len(reason) > MAX_REASON_CHARS:
+            reason = f"{reason[:MAX_REASON_CHARS]} ... ({len(reason)} characters)"
         super().__init__(f"{where}: {reason}")
         self.where = where
         self.reason = reason

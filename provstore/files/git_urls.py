@@ -10,6 +10,7 @@ LOCAL: Final = "(local path)"
 
 _HELPER: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9+.-]*)::")
 _SCHEME: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9+.-]*)://")
+_MAX_HELPERS: Final = 8
 _SSH: Final = frozenset({"ssh", "git+ssh", "ssh+git"})
 _SCP_LIKE: Final = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>[^@/:]+|\[[^]/@]+\]):(?P<path>.*)", re.DOTALL)
 
@@ -32,11 +33,17 @@ def public_url(url: bytes) -> str:
         ('git@example.org:a.git', '(local path)')
     """
     text = url.decode("utf-8", "surrogateescape")
-    helper = _HELPER.match(text)
-    if helper:
-        if helper[1] in ("ext", "fd"):
-            return show(f"{helper[1]}::(not shown)")
-        return show(f"{helper[1]}::") + public_url(url[helper.end() :])
+    helpers = []
+    while helper := _HELPER.match(text):
+        helpers.append(helper[0])
+        if helper[1] in ("ext", "fd") or len(helpers) > _MAX_HELPERS:
+            return show("".join(helpers) + "(not shown)")
+        text = text[helper.end() :]
+    return show("".join(helpers)) + _address(text)
+
+
+def _address(text: str) -> str:
+    """Return what follows the names of helpers, without anything secret in it."""
     scheme = _SCHEME.match(text)
     if scheme:
         return show(_without_secrets(scheme[1].lower(), text[scheme.end() :]))

@@ -14,9 +14,12 @@ from typing import Final, NamedTuple
 
 from blake3 import blake3
 
-from provstore.files.walk import ROW, Root, Row, pack_row
+from provstore.errors import InputOutputError
+from provstore.files.root import ROW, Root, Row, pack_row
+from provstore.files.standins import ANNEX_MAX_BYTES, annex_pointer, lfs_pointer
 from provstore.gitids import BlobHasher
 from provstore.ids import Buffer, Digests, TwinHasher
+from provstore.paths import show
 from provstore.store import frame
 
 SMALL_BYTES: Final = 4 << 20
@@ -26,6 +29,9 @@ BATCH_FILES: Final = 512
 BATCH_BYTES: Final = 4 << 20
 
 _CHUNK_BYTES: Final = 1 << 20
+
+HEAD_BYTES: Final = ANNEX_MAX_BYTES
+"""Longest stand-in for another file."""
 
 PLAIN: Final = 0
 LFS_POINTER: Final = 1
@@ -85,11 +91,16 @@ class Hashed(NamedTuple):
 def flags_of(head: bytes) -> int:
     r"""Return the flags that the first bytes of a file give.
 
+    Args:
+        head: the file if it is no longer than :data:`HEAD_BYTES`, else so much of it and one byte more.
+
     Example:
         >>> flags_of(b"# v2 git bundle\n") == GIT_BUNDLE
         True
     """
-    if head.startswith(b"version https://git-lfs.github.com/spec/"):
+    if head[:1] == b"v" and lfs_pointer(head) is not None:
+        return LFS_POINTER
+    if head[:1] in (b"/", b"\\") and len(head) <= HEAD_BYTES and annex_pointer(head) is not None:
         return LFS_POINTER
     if head.startswith((b"# v2 git bundle\n", b"# v3 git bundle\n")):
         return GIT_BUNDLE
@@ -155,9 +166,9 @@ def _read_small(root: Root, path: bytes, row: bytes, settings: Settings) -> tupl
         finally:
             os.close(descriptor)
         if before == after and len(data) == size:
-            return data, after, flags_of(data[:64])
+            return data, after, flags_of(data[: HEAD_BYTES + 1])
         if settings.allow_growing and _grew(before, after) and len(data) >= size:
-            return data[:size], before, flags_of(data[:64]) | PREFIX
+            return data[:size], before, flags_of(data[: HEAD_BYTES + 1]) | PREFIX
     raise _Changed(_differing(before, after) or ["size"])
 
 
@@ -265,7 +276,7 @@ def _stream(
                 break
             part = buffer[:count]
             if twin.size_bytes == 0:
-                flags = flags_of(bytes(part[:64]))
+                flags = flags_of(bytes(part[: HEAD_BYTES + 1]))
             twin.update(part)
             if blob is not None:
                 blob.update(part)
@@ -283,6 +294,34 @@ def _stream(
     return Hashed(found.blake3, found.sha256, found.size_bytes, git, flags, opened)
 
 
+def _open_regular(path: str | bytes | os.PathLike[str]) -> int:
+    """Open a file for reading; a FIFO, which would keep us waiting for ever, or a device is refused."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "is no regular file", os.fsdecode(path))
+    return descriptor
+
+
+def read_file(path: str | bytes | os.PathLike[str], limit_bytes: int) -> bytes:
+    """Return the bytes of a document that describes others: a spec, a checksum file.
+
+    Args:
+        path: the file.
+        limit_bytes: at most one byte more than this is returned, so that the caller can tell.
+
+    Raises:
+        InputOutputError: it cannot be read, or is no regular file.
+    """
+    try:
+        with open(_open_regular(path), "rb") as file:
+            return file.read(limit_bytes + 1)
+    except (OSError, ValueError) as error:
+        number = error.errno if isinstance(error, OSError) else errno.EINVAL
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputOutputError(show(os.fsencode(path)), number or 0, reason or str(error)) from error
+
+
 def hash_file(path: str | bytes | os.PathLike[str]) -> Digests:
     """Return both digests of one file, streamed; for verifying files outside a store.
 
@@ -291,10 +330,7 @@ def hash_file(path: str | bytes | os.PathLike[str]) -> Digests:
     """
     twin = TwinHasher()
     buffer = memoryview(bytearray(_CHUNK_BYTES + 4096))[2048 : 2048 + _CHUNK_BYTES]
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with open(descriptor, "rb", buffering=0) as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "is no regular file", os.fsdecode(path))
+    with open(_open_regular(path), "rb", buffering=0) as file:
         while count := file.readinto(buffer):
             twin.update(buffer[:count])
     return twin.digests()

@@ -4,28 +4,28 @@ Nothing here decides what is good enough to seal: stand-ins, holes and growing f
 tree, and the verb refuses or records them.
 """
 
-import os
-import queue
+import functools
 import stat
 import threading
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from provstore import merkle
-from provstore.errors import ProvError
+from provstore import canon, merkle
+from provstore.errors import SourceUnreadableError, SweptError
 from provstore.files import hashing, pool, stat_cache
+from provstore.files.encoding import encoded_directory, encoded_file, encoded_hole, encoded_symlink
 from provstore.files.hashing import Hashed, Job
-from provstore.files.plans import Before, Plan
+from provstore.files.plans import Plan
 from provstore.files.progress import Meter
-from provstore.files.walk import ROW, UNREADABLE, Listing, Root, Row, refuse_inside, walk
+from provstore.files.root import ROW, Root, Row
+from provstore.files.threads import on_threads
+from provstore.files.walk import Known, Listing, Walker, refuse_inside
 from provstore.ids import RawId
-from provstore.paths import join, name_fields
-from provstore.records.tree import MemberState, TreeEntry
+from provstore.paths import join, show
+from provstore.records.tree import TreeEntry
 from provstore.store.objects import Records
 from provstore.store.protocol import BlobWriter, Location, Reader, Stage
-
-Kept = tuple[bytes, TreeEntry]
-"""Path below the root and its entry."""
 
 
 class Options(NamedTuple):
@@ -93,29 +93,41 @@ class Ingest:
         self.files = 0
         self.size_bytes = 0
         self.bytes_read = 0
-        self.done: dict[bytes, Hashed] = {}
+        self._uses_cache = options.use_cache and not options.settings.git
+        self._walked_ns = stat_cache.now_ns()
+        self._remembered: dict[bytes, stat_cache.Remembered | None] = {}
+        self._plans: dict[bytes, Plan] = {}
+        self._awaited: dict[bytes, tuple[Plan, int]] = {}
+        self._large: list[Job] = []
+        self._cached: dict[bytes, bytes | None] = {}
+        self._root_tree: RawId | None = None
+        self._promised: dict[bytes, bytes] = {}
+        self._left: list[tuple[bytes, bytes]] = []
         self.lock = threading.Lock()
 
     # Directories
 
     def directory(self, path: bytes) -> Ingested:
-        """Walk, read what the cache does not vouch for, build trees from below."""
-        walked_ns = stat_cache.now_ns()
+        """Walk, read what the cache does not vouch for, build each tree as soon as all below it is known."""
+        options = self.options
         with Root(path) as root:
-            found = walk(
+            walker = Walker(
                 root,
-                self.options.exclude,
-                self.options.skip,
-                follow_symlinks=self.options.settings.follow_symlinks,
+                options.exclude,
+                options.skip,
+                follow_symlinks=options.settings.follow_symlinks,
+                remember=functools.partial(self._remember, root) if self._uses_cache else None,
             )
-            plans = [Plan(listing, self._remembered(root, listing)) for listing in found.listings]
-            jobs = [job for plan in plans for job in plan.jobs()]
-            self.meter.files_total = len(jobs)
-            self.meter.bytes_total = sum(ROW.unpack(row)[2] for _, row in jobs)
-            self.read(root, jobs)
-            tree = self._build(root, plans, walked_ns)
-        self.result.excluded.extend(found.excluded)
-        self.result.unreadable.extend(found.unreadable)
+            self.read(root, self._batches(root, walker))
+            for found, reason in walker.unreadable:
+                if not found:
+                    raise SourceUnreadableError([(show(root.path), reason)])
+        tree = self._root_tree
+        if tree is None or not self.stage.has_record(tree):
+            raise SweptError((tree or b"").hex())
+        self.stage.add_cached(self._cached)
+        self.result.excluded.extend(sorted(walker.excluded))
+        self.result.unreadable.extend(sorted(walker.unreadable))
         return self.finished(tree, None)
 
     def finished(self, tree: RawId | None, file: TreeEntry | None) -> Ingested:
@@ -128,133 +140,224 @@ class Ingest:
             bytes_read=self.bytes_read,
         )
 
+    @functools.cached_property
+    def _cache_options(self) -> bytes:
+        return repr((self.options.exclude, self.options.keep, tuple(self.options.settings))).encode()
+
     def cache_key(self, root: Root, path: bytes) -> bytes:
         """Return the key of what the stat cache remembers of a path under these options."""
-        options = repr((self.options.exclude, self.options.keep, tuple(self.options.settings))).encode()
-        return stat_cache.key(root.path, path, options)
+        return stat_cache.key(root.path, path, self._cache_options)
 
-    def _remembered(self, root: Root, listing: Listing) -> Before | None:
-        if not self.options.use_cache or self.options.settings.git:
-            return None
-        value = stat_cache.decode(self.reader.cached(self.cache_key(root, listing.path)))
-        if value is None or not self.stage.has_record(value.tree):
-            return None
-        return Before(value, self.known.fetch)
+    def _remember(self, root: Root, paths: list[bytes]) -> list[Known | None]:
+        values = self.reader.cached_many([self.cache_key(root, path) for path in paths])
+        found: list[Known | None] = []
+        for path, value in zip(paths, values, strict=True):
+            known = stat_cache.decode(value)
+            self._remembered[path] = known
+            found.append(known and Known(known.own, known.names, known.rows, known.directories))
+        return found
 
-    def _build(self, root: Root, plans: list[Plan], walked_ns: int) -> RawId:
-        trees: dict[bytes, RawId] = {}
-        cached: dict[bytes, bytes | None] = {}
-        for plan in reversed(plans):
+    def _batches(self, root: Root, walker: Walker) -> Iterator[list[Job]]:
+        """Yield what has to be read, in batches, while the walk goes on."""
+        batch: list[Job] = []
+        size = files = total = 0
+        for path, own, listing in walker.listings():
+            if listing is None:
+                self._lost(root, path)
+                continue
+            plan = Plan(listing, own, self._remembered.pop(path, None), self.known.fetch)
+            self._plans[path] = plan
+            for index, row in plan.jobs():
+                job = join(path, listing.names[index]), row
+                self._awaited[job[0]] = plan, index
+                plan.waiting += 1
+                length = ROW.unpack(row)[2]
+                files += 1
+                total += length
+                if length > hashing.SMALL_BYTES:
+                    self._large.append(job)
+                    continue
+                batch.append(job)
+                size += length
+                if len(batch) >= hashing.BATCH_FILES or size >= hashing.BATCH_BYTES:
+                    yield batch
+                    batch, size = [], 0
+            self._settle(root, plan)
+        self.meter.files_total, self.meter.bytes_total = files, total
+        if batch:
+            yield batch
+
+    def _lost(self, root: Root, path: bytes) -> None:
+        """Tell the directory above that one of its directories could not be listed."""
+        if path:
+            self._settle(root, self._told(path, None))
+
+    def _told(self, path: bytes, tree: RawId | None) -> Plan:
+        """Give a directory's tree to the one above it, and return that."""
+        directory, _, name = path.rpartition(b"/")
+        above = self._plans[directory]
+        above.trees[bisect_left(above.listing.names, name)] = tree
+        above.waiting -= 1
+        return above
+
+    def _settle(self, root: Root, plan: Plan) -> None:
+        """Build the tree of a directory if everything in it is known, and then those above it."""
+        while not plan.waiting:
             path = plan.listing.path
-            tree = plan.unchanged(trees)
+            del self._plans[path]
+            tree = plan.unchanged() if self._uses_cache else None
             if tree is None:
-                entries = [self.entry(root, plan, index, trees) for index in range(len(plan.listing.names))]
-                nodes = merkle.build(entries)
-                for id, data in nodes:
-                    self._record(id, data)
-                tree = nodes[-1][0]
-            self._finish_directory(plan, tree, trees)
-            if self.options.use_cache and not (plan.same and plan.before and plan.before.value.tree == tree):
-                remembered = stat_cache.Remembered(
-                    stat_cache.names_digest(plan.listing.names),
+                tree = self._build(root, plan)
+            elif plan.before is not None:
+                self.files += plan.before.files
+                self.size_bytes += plan.before.size_bytes
+            if not path:
+                self._root_tree = tree
+                return
+            plan = self._told(path, tree)
+
+    def _build(self, root: Root, plan: Plan) -> RawId:
+        names = plan.listing.names
+        entries = [self.entry(root, plan, index) for index in range(len(names))]
+        for below in plan.trees.values():
+            if below is not None and not self.stage.has_record(below):
+                raise SweptError(below.hex())
+        nodes = merkle.build_encoded(names, entries)
+        for id, data in nodes:
+            if not self.stage.has_record(id):
+                self.stage.add_record(id, data)
+            self.known.new[id] = data
+        tree = nodes[-1][0]
+        files, size_bytes = self._own_files(plan)
+        self.files += files
+        self.size_bytes += size_bytes
+        if self._uses_cache:
+            self._cached[self.cache_key(root, plan.listing.path)] = stat_cache.encode(
+                stat_cache.Remembered(
                     tree,
-                    self._cacheable(plan.listing, walked_ns),
+                    stat_cache.trusted_rows(plan.own, self._walked_ns),
+                    b"/".join(names),
+                    self._cacheable(plan),
+                    b"".join([plan.trees.get(index) or bytes(32) for index in plan.directories]),
+                    plan.directories,
+                    files,
+                    size_bytes,
                 )
-                cached[self.cache_key(root, path)] = stat_cache.encode(remembered)
-        self.stage.add_cached(cached)
-        return trees[b""]
+            )
+        return tree
 
-    def _finish_directory(self, plan: Plan, tree: RawId, trees: dict[bytes, RawId]) -> None:
-        """Count the files of a directory, and keep only its own tree in hand."""
-        path = plan.listing.path
-        for name, row in plan.listing.members():
-            if stat.S_ISDIR(row.mode):
-                trees.pop(join(path, name), None)
-            elif stat.S_ISREG(row.mode):
-                self.count(row, self.done.get(join(path, name)))
-        trees[path] = tree
+    def _own_files(self, plan: Plan) -> tuple[int, int]:
+        """Return number and size of the files of one directory, leaving out those that could not be read."""
+        files = size_bytes = 0
+        for index, row in enumerate(ROW.iter_unpack(plan.listing.rows)):
+            if stat.S_ISREG(row[5]):
+                done = plan.results.get(index)
+                if done is None or done.blake3:
+                    files += 1
+                    size_bytes += row[2] if done is None else done.size_bytes
+        return files, size_bytes
 
-    def count(self, row: Row, done: Hashed | None) -> None:
-        """Count one regular file, unless reading it failed."""
-        if done is None or done.blake3:
-            self.files += 1
-            self.size_bytes += row.size_bytes if done is None else done.size_bytes
-
-    def _cacheable(self, listing: Listing, walked_ns: int) -> bytes:
+    def _cacheable(self, plan: Plan) -> bytes:
         """Return the rows to remember: blank for what must be read again next time."""
-        rows = bytearray(stat_cache.trusted_rows(listing, walked_ns))
-        for index, name in enumerate(listing.names):
-            done = self.done.get(join(listing.path, name))
-            if done is not None:
-                place = slice(index * ROW.size, (index + 1) * ROW.size)
-                if done.flags or not done.blake3 or done.row != listing.rows[place]:
-                    rows[place] = bytes(ROW.size)
-        return bytes(rows)
+        rows = stat_cache.trusted_rows(plan.listing.rows, self._walked_ns)
+        size = ROW.size
+        fresh = [
+            index
+            for index, done in plan.results.items()
+            if done.flags
+            or not done.blake3
+            or done.row != plan.listing.rows[index * size : (index + 1) * size]
+        ]
+        if not fresh:
+            return rows
+        kept = bytearray(rows)
+        for index in fresh:
+            kept[index * size : (index + 1) * size] = bytes(size)
+        return bytes(kept)
 
-    def _record(self, id: RawId, data: bytes) -> None:
-        if not self.stage.has_record(id):
-            self.stage.add_record(id, data)
-        self.known.new[id] = data
-
-    def entry(self, root: Root, plan: Plan, index: int, trees: dict[bytes, RawId]) -> TreeEntry:
-        """Return the tree entry of one name of a directory."""
+    def entry(self, root: Root, plan: Plan, index: int) -> bytes:
+        """Return the canonical bytes of the tree entry of one name of a directory."""
         name = plan.listing.names[index]
-        path = join(plan.listing.path, name)
-        row = plan.listing.row(index)
-        text, text_hex = name_fields(name)
-        if stat.S_ISDIR(row.mode):
-            tree = trees.get(path)
-            if tree is None:
-                return TreeEntry(kind="file", name=text, name_hex=text_hex, state="unreadable")
-            return TreeEntry(kind="directory", name=text, name_hex=text_hex, tree=tree.hex())
-        if stat.S_ISLNK(row.mode):
-            return self._symlink(root, path, text, text_hex)
-        reused = plan.reused.get(name)
-        if reused is not None:
-            return reused
-        done = self.done.get(path)
-        if row.mode == UNREADABLE or done is None or not done.blake3:
-            return TreeEntry(kind="file", name=text, name_hex=text_hex, state="unreadable")
-        return file_entry(done, row.mode, text, text_hex)
+        done = plan.results.get(index)
+        if done is not None and done.blake3:
+            return encoded_file(name, done)
+        mode = ROW.unpack_from(plan.listing.rows, index * ROW.size)[5]
+        if stat.S_ISDIR(mode):
+            tree = plan.trees.get(index)
+            return encoded_directory(name, tree) if tree is not None else encoded_hole(name)
+        if stat.S_ISLNK(mode):
+            return self._symlink(root, join(plan.listing.path, name), name)
+        reused = plan.reused(name) if done is None else None
+        return canon.encode(reused, bounded=True) if reused is not None else encoded_hole(name)
 
-    def _symlink(self, root: Root, path: bytes, text: str | None, text_hex: str | None) -> TreeEntry:
+    def _symlink(self, root: Root, path: bytes, name: bytes) -> bytes:
         try:
-            target, target_hex = name_fields(root.readlink(path))
+            return encoded_symlink(name, root.readlink(path))
         except OSError as error:
             self.result.unreadable.append((path, error.strerror or str(error)))
-            return TreeEntry(kind="file", name=text, name_hex=text_hex, state="unreadable")
-        return TreeEntry(kind="symlink", name=text, name_hex=text_hex, target=target, target_hex=target_hex)
+            return encoded_hole(name)
+
+    def single(self, root: Root, listing: Listing) -> tuple[TreeEntry, Hashed | None]:
+        """Read the one member of a listing; returns its entry, and its digests if it is a file."""
+        plan = Plan(listing, b"", None, self.known.fetch)
+        jobs = [(join(listing.path, listing.names[index]), row) for index, row in plan.jobs()]
+        # One more than there are members, so that no tree is built for the directory around it.
+        plan.waiting += len(jobs) + 1
+        self._awaited.update((path, (plan, 0)) for path, _ in jobs)
+        self._large = [job for job in jobs if ROW.unpack(job[1])[2] > hashing.SMALL_BYTES]
+        self.read(root, iter([jobs] if jobs and not self._large else []))
+        self.files, self.size_bytes = self._own_files(plan)
+        entry = canon.decode(self.entry(root, plan, 0), TreeEntry, "tree entry", bounded=True)
+        return entry, plan.results.get(0)
 
     # Reading
 
-    def read(self, root: Root, jobs: Sequence[Job]) -> None:
-        """Read and hash files, small ones in batches, large ones on threads."""
-        small = [job for job in jobs if ROW.unpack(job[1])[2] <= hashing.SMALL_BYTES]
-        large = [job for job in jobs if ROW.unpack(job[1])[2] > hashing.SMALL_BYTES]
-        large.sort(key=lambda job: -ROW.unpack(job[1])[2])
-        workers = self.options.workers
-        if workers is None:
-            workers = pool.default_workers(len(small))
-        for packed in pool.run(root, _batches(small), self.options.settings, self._wanted, workers):
-            for (path, row), done in zip(packed.jobs, packed.results, strict=True):
-                self._note(root, path, row, done)
+    def read(self, root: Root, batches: Iterator[list[Job]]) -> None:
+        """Read and hash files, small ones in batches, then the large ones that came up, on threads."""
+        settings = self.options.settings
+        for packed in pool.run(root, batches, settings, self._wanted, self.options.workers):
             for data, group in packed.frames:
                 self.stage.add_frame(data, [packed.results[i].digests() for i in group])
-        self._read_large(root, large)
+            for (path, row), done in zip(packed.jobs, packed.results, strict=True):
+                self._note(root, path, row, done)
+        self._check_promises()
+        self._read_large(root)
 
     def _wanted(self, jobs: Sequence[Job], results: Sequence[Hashed]) -> list[int]:
-        """Pick each content that is neither in the store nor in the stage, nor earlier in the batch."""
+        """Pick each content that is neither held nor in another batch that is on its way, once a batch."""
         picked: list[int] = []
+        if not self.options.keep:
+            return picked
+        batch = jobs[0][0]
         seen: set[bytes] = set()
         for index, done in enumerate(results):
-            if done.blake3 and done.blake3 not in seen and not self.stage.has_object(done.blake3):
-                seen.add(done.blake3)
-                picked.append(index)
-        return picked if self.options.keep else []
+            id = done.blake3
+            if not id or id in seen or self.stage.has_object(id):
+                continue
+            if self._promised.setdefault(id, batch) != batch:
+                self._left.append((jobs[index][0], id))
+                continue
+            seen.add(id)
+            picked.append(index)
+        return picked
+
+    def _check_promises(self) -> None:
+        """Refuse what was left to a batch whose worker died and whose files were other ones afterwards."""
+        for path, id in self._left:
+            if not self.stage.has_object(id):
+                self.result.changed.append((path, ("content of a copy",)))
+        self._promised.clear()
+        self._left.clear()
 
     def _note(self, root: Root, path: bytes, row: bytes, done: Hashed) -> None:
-        """Take over the result of one file."""
-        self.done[path] = done
+        """Take over the result of one file, and build what was waiting for it."""
+        plan, index = self._awaited.pop(path)
+        plan.results[index] = done
+        self._take(root, path, row, done)
+        plan.waiting -= 1
+        self._settle(root, plan)
+
+    def _take(self, root: Root, path: bytes, row: bytes, done: Hashed) -> None:
         if not done.blake3:
             if done.changed:
                 self.result.changed.append((path, done.changed))
@@ -280,32 +383,13 @@ class Ingest:
         place = Location(join(root.path.rstrip(b"/"), path), Row._make(ROW.unpack(done.row)).signature())
         self.stage.add_external(done.digests(), place)
 
-    def _read_large(self, root: Root, jobs: Sequence[Job]) -> None:
-        """Stream large files on one thread a core; each blob goes to a file of its own."""
-        todo: queue.SimpleQueue[Job] = queue.SimpleQueue()
-        for job in jobs:
-            todo.put(job)
-        failures: list[ProvError | OSError] = []
+    def _read_large(self, root: Root) -> None:
+        """Read the large files that came up, the largest first."""
 
-        def work() -> None:
-            while not failures:
-                try:
-                    job = todo.get_nowait()
-                except queue.Empty:
-                    return
-                try:
-                    self._one_large(root, job)
-                except (ProvError, OSError) as error:
-                    failures.append(error)
+        def read_one(job: Job) -> None:
+            self._one_large(root, job)
 
-        count = min(len(jobs), os.cpu_count() or 1)
-        threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise failures[0]
+        on_threads(sorted(self._large, key=lambda job: -ROW.unpack(job[1])[2]), read_one)
 
     def _one_large(self, root: Root, job: Job) -> None:
         writer: BlobWriter | None = None
@@ -331,36 +415,6 @@ class Ingest:
         with self.lock:
             self._note(root, job[0], job[1], done)
             self.meter.add(0, 1, job[0])
-
-
-def _batches(jobs: Sequence[Job]) -> Iterator[list[Job]]:
-    batch: list[Job] = []
-    size = 0
-    for job in jobs:
-        batch.append(job)
-        size += ROW.unpack(job[1])[2]
-        if len(batch) >= hashing.BATCH_FILES or size >= hashing.BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-_STATES: Final[dict[int, MemberState]] = {hashing.LFS_POINTER: "pointer", hashing.PREFIX: "prefix"}
-
-
-def file_entry(done: Hashed, mode: int, name: str | None, name_hex: str | None) -> TreeEntry:
-    """Return the tree entry of a file that was read."""
-    state = next((text for flag, text in _STATES.items() if done.flags & flag), None)
-    return TreeEntry(
-        kind="executable" if mode & stat.S_IXUSR else "file",
-        name=name,
-        name_hex=name_hex,
-        blake3=done.blake3.hex(),
-        sha256=done.sha256.hex(),
-        size_bytes=done.size_bytes,
-        state=state,
-    )
 
 
 def ingest(

@@ -5,11 +5,11 @@ import stat
 
 from provstore.errors import SourceUnreadableError, SpecialFileError
 from provstore.files import stat_cache
-from provstore.files.hashing import PLAIN
+from provstore.files.hashing import PLAIN, Hashed
 from provstore.files.ingest import Ingest, Ingested, Options
-from provstore.files.plans import Plan
 from provstore.files.progress import Meter
-from provstore.files.walk import Listing, Root, pack_row, refuse_inside, type_name
+from provstore.files.root import Root, pack_row, type_name
+from provstore.files.walk import Listing, refuse_inside
 from provstore.paths import show
 from provstore.records.tree import TreeEntry
 from provstore.store.objects import Records
@@ -51,13 +51,11 @@ def ingest_file(
         key = one.cache_key(root, name)
         entry = _remembered(one, key, listing.rows)
         if entry is None:
-            plan = Plan(listing, None)
-            one.read(root, list(plan.jobs()))
-            entry = one.entry(root, plan, 0, {})
-            if options.use_cache:
-                _remember(one, key, listing, looked_ns, entry)
-        for _, row in listing.members():
-            one.count(row, one.done.get(name))
+            entry, done = one.single(root, listing)
+            if options.use_cache and done is not None:
+                _remember(one, key, listing, looked_ns, entry, done)
+        elif stat.S_ISREG(status.st_mode):
+            one.files, one.size_bytes = 1, entry.size_bytes or 0
     return one.finished(None, entry)
 
 
@@ -73,8 +71,9 @@ def _remembered(one: Ingest, key: bytes, row: bytes) -> TreeEntry | None:
     return entry if there else None
 
 
-def _remember(one: Ingest, key: bytes, listing: Listing, looked_ns: int, entry: TreeEntry) -> None:
-    done = one.done.get(listing.names[0])
-    whole = done is not None and done.flags == PLAIN and done.blake3 and done.row == listing.rows
-    if whole and stat_cache.trusted_rows(listing, looked_ns) == listing.rows:
+def _remember(
+    one: Ingest, key: bytes, listing: Listing, looked_ns: int, entry: TreeEntry, done: Hashed
+) -> None:
+    whole = done.flags == PLAIN and done.blake3 and done.row == listing.rows
+    if whole and stat_cache.trusted_rows(listing.rows, looked_ns) == listing.rows:
         one.stage.add_cached({key: stat_cache.encode_file(listing.rows, entry)})

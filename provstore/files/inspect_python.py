@@ -54,6 +54,9 @@ VERSION: Final = 1
 MAX_METADATA_BYTES: Final = 1 << 20
 """How much of a metadata file is read; the fields come first, a long description after them."""
 
+MAX_FREEZE_BYTES: Final = 4 << 20
+"""Longest list of packages that is read."""
+
 _NAME: Final = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _VERSION: Final = r"[A-Za-z0-9][A-Za-z0-9.!+_-]*"
 _MAPPING: Final = re.compile(rb"^MAPPING(?:: [^=\n]*)? = (\{[^\n]*\})$", re.MULTILINE)
@@ -327,6 +330,10 @@ def parse_freeze(data: bytes, where: str) -> tuple[Fact, ...]:
         >>> [(f.key, f.value) for f in parse_freeze(b"Flash_Attn==2.8.3\n", "freeze.txt")]
         [('python.package.flash-attn', '2.8.3')]
     """
+    if len(data) > MAX_FREEZE_BYTES:
+        raise InspectError(
+            where, f"{len(data)} bytes are more than any list of packages ({MAX_FREEZE_BYTES})"
+        )
     try:
         text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError as error:

@@ -21,13 +21,19 @@ from provstore.canon import MAX_INTEGER, parse
 from provstore.errors import EmptyError, InspectError, MalformedError
 from provstore.ids import digests
 from provstore.paths import check_path, show
-from provstore.records.facts import Fact
+from provstore.records.facts import Fact, Integer
 
 EXTRACTOR: Final = "safetensors"
 VERSION: Final = 1
 
 MAX_HEADER_BYTES: Final = 100_000_000
-"""Largest header, the limit of the format; parsing one takes about ten times its size in memory."""
+"""Largest header, the limit of the format."""
+
+MAX_READ_BYTES: Final = 32 << 20
+"""Largest header that is read here, some 300,000 tensors; it takes about ten times its size in memory."""
+
+MAX_INDEX_BYTES: Final = 24 << 20
+"""Largest index of shards, some 230,000 tensors."""
 
 MAX_METADATA_BYTES: Final = 65_536
 """Longest metadata text that becomes a fact; of a longer one the digest does."""
@@ -45,13 +51,14 @@ DTYPE_BITS: Final = {
 
 _LENGTH_BYTES: Final = 8
 _METADATA: Final = "__metadata__"
+_KEY: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"(?:[ \t\r\n]*+(:))?', re.DOTALL)
 _SERIES: Final = re.compile(r"(.+)-([0-9]{5})-of-([0-9]{5})(\.[^/]+)", re.DOTALL)
 
 
 class _Tensor(msgspec.Struct, forbid_unknown_fields=True):
     dtype: str
-    shape: list[int]
-    data_offsets: tuple[int, int]
+    shape: list[Integer]
+    data_offsets: tuple[Integer, Integer]
 
 
 def inspect_safetensors(stream: BinaryIO, path: str, size_bytes: int | None = None) -> tuple[Fact, ...]:
@@ -122,6 +129,10 @@ def _read_header(stream: BinaryIO, size_bytes: int | None, where: str) -> tuple[
         raise InspectError(
             where, f"no safetensors file: a header of {length} bytes, at most {MAX_HEADER_BYTES}"
         )
+    if length > MAX_READ_BYTES:
+        raise InspectError(
+            where, f"a header of {length} bytes is more than the {MAX_READ_BYTES} that are read here"
+        )
     data_bytes = size - _LENGTH_BYTES - length
     if data_bytes < 0:
         raise InspectError(
@@ -136,17 +147,20 @@ def _read_header(stream: BinaryIO, size_bytes: int | None, where: str) -> tuple[
 
 
 def _parse_header(header: bytes, where: str) -> tuple[dict[str, _Tensor], dict[str, str]]:
-    """Parse twice: by shape, which keeps a crafted header from growing, then strictly for repeated keys."""
+    """Parse by shape, which keeps a crafted header from growing; more keys than that are repeated ones."""
     tensors: dict[str, _Tensor] = {}
     metadata: dict[str, str] = {}
     name = ""
     try:
-        for name, raw in msgspec.json.decode(header, type=dict[str, msgspec.Raw]).items():
+        stated = msgspec.json.decode(header, type=dict[str, msgspec.Raw])
+        for name, raw in stated.items():
             if name == _METADATA:
                 metadata = msgspec.json.decode(raw, type=dict[str, str] | None) or {}
             else:
                 tensors[name] = msgspec.json.decode(raw, type=_Tensor)
-        parse(header, where)
+        keys = len(stated) + len(tensors) * len(_Tensor.__struct_fields__) + len(metadata)
+        if sum(1 for key in _KEY.finditer(header) if key[1]) != keys:
+            parse(header, where, limit_bytes=MAX_READ_BYTES)
     except MalformedError as error:
         raise InspectError(where, f"header: {error.reason}") from error
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -213,7 +227,7 @@ def index_shards(data: bytes, where: str) -> tuple[str, ...]:
         ('m-1.safetensors', 'm-2.safetensors')
     """
     try:
-        index = parse(data, where, floats=True)
+        index = parse(data, where, floats=True, limit_bytes=MAX_INDEX_BYTES)
     except MalformedError as error:
         raise InspectError(where, error.reason) from error
     weights = index.get("weight_map") if isinstance(index, dict) else None

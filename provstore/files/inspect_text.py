@@ -14,6 +14,9 @@ MAX_TEXT_BYTES: Final = 4 << 20
 MAX_FACTS: Final = 4096
 """A document with more leaves is raw data, not a statement; it gets none."""
 
+MAX_FACTS_CHARS: Final = 8 << 20
+"""So does one whose keys, places and values together are longer: each leaf repeats the keys above it."""
+
 
 def key_values(data: bytes, prefix: str) -> tuple[Fact, ...]:
     """Return a fact for each ``KEY=value`` line.
@@ -26,12 +29,14 @@ def key_values(data: bytes, prefix: str) -> tuple[Fact, ...]:
         >>> key_values(b"A=1", "env")[0].key
         'env.A'
     """
-    facts = []
+    facts: list[Fact] = []
     for number, line in enumerate(data.splitlines(), 1):
         key, equals, value = line.partition(b"=")
         if equals and key.strip():
+            if len(facts) == MAX_FACTS:
+                return ()
             facts.append(Fact(key=f"{prefix}.{show(key)}", value=show(value), location=f"line {number}"))
-    return tuple(facts[:MAX_FACTS]) if len(facts) <= MAX_FACTS else ()
+    return tuple(facts)
 
 
 def json_leaves(data: bytes, where: str) -> tuple[Fact, ...]:
@@ -49,8 +54,10 @@ def json_leaves(data: bytes, where: str) -> tuple[Fact, ...]:
         ('json/a/x/v', '1.50')
     """
     facts: list[Fact] = []
+    chars = 0
     for key, pointer, value in _leaves(canon.parse_exact(data, where), "json", ""):
-        if len(facts) == MAX_FACTS:
+        chars += len(key) + len(pointer) + (len(value) if isinstance(value, str) else 0)
+        if len(facts) == MAX_FACTS or chars > MAX_FACTS_CHARS:
             return ()
         decimal = isinstance(value, canon.NumberText)
         facts.append(Fact(key=key, value=str(value) if decimal else value, decimal=decimal, location=pointer))

@@ -1,91 +1,105 @@
-"""What of one directory has to be read, and what its remembered form vouches for."""
+"""What of one directory has to be read, what its remembered form vouches for, when its tree can be built."""
 
 import stat
 from collections.abc import Iterator
 
 from provstore import merkle
-from provstore.files import stat_cache
-from provstore.files.hashing import Job
-from provstore.files.walk import ROW, Listing
+from provstore.errors import IntegrityError, NotFoundError
+from provstore.files.hashing import Hashed
+from provstore.files.root import ROW
+from provstore.files.stat_cache import Remembered
+from provstore.files.walk import Listing
 from provstore.ids import RawId
 from provstore.merkle import Fetch
-from provstore.paths import join
 from provstore.records.tree import TreeEntry
 
 
-class Before:
-    """A remembered directory, its entries decoded only when they are needed."""
-
-    def __init__(self, value: stat_cache.Remembered, fetch: Fetch) -> None:
-        self.value = value
-        self._fetch = fetch
-
-    def entries(self) -> dict[bytes, TreeEntry]:
-        """Return its entries by name."""
-        return {e.raw_name(): e for e in merkle.entries_of(self._fetch, self.value.tree)}
-
-
 class Plan:
-    """One directory: what has to be read and what is reused."""
+    """One directory between its listing and its tree.
 
-    def __init__(self, listing: Listing, before: Before | None) -> None:
+    Args:
+        listing: as the walk saw it.
+        own: packed row of the directory itself.
+        before: what is remembered of it, if anything.
+        fetch: gives tree records, for entries that are reused.
+
+    Attributes:
+        same: nothing but its directories can have changed.
+        results: files that were read, by their position among the names.
+        trees: ids of its directories, by position; None for one that could not be listed.
+        waiting: files and directories that are not finished.
+    """
+
+    def __init__(self, listing: Listing, own: bytes, before: Remembered | None, fetch: Fetch) -> None:
         self.listing = listing
+        self.own = own
         self.before = before
-        self.reused: dict[bytes, TreeEntry] = {}
+        self.results: dict[int, Hashed] = {}
+        self.trees: dict[int, RawId | None] = {}
+        self.waiting = 0
+        self._fetch = fetch
         self._entries: dict[bytes, TreeEntry] | None = None
-        names_same = before is not None and before.value.names == stat_cache.names_digest(listing.names)
-        self.same = before is not None and names_same and self._files_same(before.value.rows)
-        if before is not None and not self.same:
-            self._reuse(before)
+        self.same = before is not None and self._is_same(before)
+        if self.same and before is not None:
+            self.directories: tuple[int, ...] = before.directories
+        else:
+            rows = enumerate(ROW.iter_unpack(listing.rows))
+            self.directories = tuple(index for index, row in rows if stat.S_ISDIR(row[5]))
+        self.waiting = len(self.directories)
 
-    def _files_same(self, rows: bytes) -> bool:
-        if rows == self.listing.rows:
-            return True
-        if len(rows) != len(self.listing.rows):
+    def _is_same(self, before: Remembered) -> bool:
+        rows, here = before.rows, self.listing.rows
+        if before.names != b"/".join(self.listing.names) or len(rows) != len(here):
             return False
+        if rows == here:
+            return True
         size = ROW.size
-        for start in range(0, len(rows), size):
-            a, b = rows[start : start + size], self.listing.rows[start : start + size]
-            if a != b and not (stat.S_ISDIR(ROW.unpack(a)[5]) and stat.S_ISDIR(ROW.unpack(b)[5])):
+        skipped = 0
+        for index in before.directories:
+            start = index * size
+            if rows[skipped:start] != here[skipped:start]:
                 return False
-        return True
+            if not stat.S_ISDIR(ROW.unpack_from(here, start)[5]):
+                return False
+            skipped = start + size
+        return rows[skipped:] == here[skipped:]
 
-    def _reuse(self, before: Before) -> None:
-        entries = self._entries = before.entries()
-        names = sorted(entries)
-        old = {name: before.value.rows[i * ROW.size : (i + 1) * ROW.size] for i, name in enumerate(names)}
-        for index, name in enumerate(self.listing.names):
-            row = self.listing.rows[index * ROW.size : (index + 1) * ROW.size]
-            entry = entries.get(name)
-            if entry is not None and entry.blake3 is not None and old.get(name) == row:
-                self.reused[name] = entry
-
-    def jobs(self) -> Iterator[Job]:
-        """Yield the files that have to be read."""
+    def jobs(self) -> Iterator[tuple[int, bytes]]:
+        """Yield position and packed row of the files that have to be read."""
         if self.same:
             return
         size = ROW.size
+        here, old = self.listing.rows, self._old_rows()
         for index, name in enumerate(self.listing.names):
-            row = self.listing.rows[index * size : (index + 1) * size]
-            mode = ROW.unpack(row)[5]
-            if stat.S_ISREG(mode) and name not in self.reused:
-                yield join(self.listing.path, name), row
+            row = here[index * size : (index + 1) * size]
+            if stat.S_ISREG(ROW.unpack(row)[5]) and (old.get(name) != row or self.reused(name) is None):
+                yield index, row
 
-    def unchanged(self, trees: dict[bytes, RawId]) -> RawId | None:
-        """Return the remembered tree if the directories below kept theirs as well."""
+    def _old_rows(self) -> dict[bytes, bytes]:
+        before = self.before
+        if before is None:
+            return {}
+        size = ROW.size
+        names = before.names.split(b"/") if before.names else []
+        return {name: before.rows[i * size : (i + 1) * size] for i, name in enumerate(names)}
+
+    def reused(self, name: bytes) -> TreeEntry | None:
+        """Return the remembered entry of a file that has one; ask only for files that did not change."""
+        if self._entries is None:
+            self._entries = {}
+            if self.before is not None:
+                try:
+                    entries = list(merkle.entries_of(self._fetch, self.before.tree))
+                except (NotFoundError, IntegrityError):
+                    entries = []
+                self._entries = {e.raw_name(): e for e in entries if e.blake3 is not None and e.state is None}
+        return self._entries.get(name)
+
+    def unchanged(self) -> RawId | None:
+        """Return the remembered tree, if nothing in the directory or below changed."""
         if not self.same or self.before is None:
             return None
-        below = {
-            name: trees.get(join(self.listing.path, name))
-            for name, row in self.listing.members()
-            if stat.S_ISDIR(row.mode)
-        }
-        if below:
-            if self._entries is None:
-                self._entries = self.before.entries()
-            for name, tree in below.items():
-                entry = self._entries[name]
-                if tree is None or entry.tree != tree.hex():
-                    self.reused = {n: e for n, e in self._entries.items() if e.blake3 is not None}
-                    return None
-        return self.before.value.tree
+        below = [self.trees.get(index) for index in self.directories]
+        if None in below or b"".join([tree or b"" for tree in below]) != self.before.below:
+            return None
+        return self.before.tree

@@ -6,6 +6,7 @@ to; they hold no store. Between hashing and packing a worker asks which contents
 compressed that the store has already.
 """
 
+import itertools
 import marshal
 import os
 import select
@@ -17,7 +18,7 @@ from contextlib import suppress
 from typing import IO, Any, Final, NamedTuple
 
 from provstore.files.hashing import Hashed, Job, Settings, frames_of, read_batch
-from provstore.files.walk import Root
+from provstore.files.root import Root
 
 WORTH_WORKERS: Final = 2000
 """Fewer files than this are hashed in this process: starting a worker costs as much as a thousand files."""
@@ -43,7 +44,7 @@ def default_workers(files: int) -> int:
 
 
 def run(
-    root: Root, batches: Iterator[list[Job]], settings: Settings, wanted: Wanted, workers: int
+    root: Root, batches: Iterator[list[Job]], settings: Settings, wanted: Wanted, workers: int | None
 ) -> Iterator[Packed]:
     """Hash batches of small files, in any order.
 
@@ -52,8 +53,18 @@ def run(
         batches: jobs, a few hundred a batch.
         settings: how to read.
         wanted: asked for each batch after hashing, before packing.
-        workers: number of processes; 0 does it all here.
+        workers: number of processes; 0 does it all here, None decides by the first batches.
     """
+    if workers is None:
+        first: list[list[Job]] = []
+        files = 0
+        for jobs in batches:
+            first.append(jobs)
+            files += len(jobs)
+            if files >= WORTH_WORKERS:
+                break
+        workers = default_workers(files)
+        batches = itertools.chain(first, batches)
     if workers <= 0:
         for jobs in batches:
             yield _here(root, jobs, settings, wanted)

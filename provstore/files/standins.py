@@ -17,6 +17,8 @@ LFS_MAX_BYTES: Final = 1024
 ANNEX_MAX_BYTES: Final = 32_768
 """A pointer of git-annex is at most this long."""
 
+_LINK_MAX_BYTES: Final = 4096
+
 _LFS_VERSION: Final = re.compile(
     rb"version (?:https://git-lfs\.github\.com/spec/v1|https://hawser\.github\.com/spec/v1|http://git-media\.io/v/2)"
 )
@@ -108,7 +110,8 @@ def annex_link(target: bytes) -> AnnexPointer | None:
         >>> annex_link(b"../.git/annex/objects/Kj/0x/MD5-s3--aa/MD5-s3--aa").key
         b'MD5-s3--aa'
     """
-    return _annex_key(_ANNEX_LINK.fullmatch(target))
+    # The kernel takes no longer text for a link; a pattern over a longer one would only cost time.
+    return _annex_key(_ANNEX_LINK.fullmatch(target) if len(target) <= _LINK_MAX_BYTES else None)
 
 
 def _annex_key(match: re.Match[bytes] | None) -> AnnexPointer | None:

@@ -8,37 +8,48 @@ could still change without its times changing is read again next time. ``verify`
 
 import struct
 import time
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from blake3 import blake3
 
 from provstore import canon
-from provstore.files.walk import ROW, Listing
+from provstore.files.root import ROW
 from provstore.ids import RawId
 from provstore.records.tree import TreeEntry
 
-_HEAD: Final = struct.Struct("<B16s32s")
-_VERSION: Final = 1
+_HEAD: Final = struct.Struct("<BIIIQ32s")
+_VERSION: Final = 2
 _FILE_VERSION: Final = 129
 _BLANK: Final = bytes(ROW.size)
+_ID_BYTES: Final = 32
 
 _FINE_GRAIN_NS: Final = 50_000_000
 _COARSE_GRAIN_NS: Final = 2_000_000_000
+_SECOND_NS: Final = 1_000_000_000
 
 
 class Remembered(NamedTuple):
     """A directory as it was.
 
     Attributes:
-        names: digest of its member names.
         tree: id of its tree record then.
+        own: packed row of the directory itself; all zero where its listing must be made again.
+        names: its member names, joined by ``/``.
         rows: packed rows in the order of names; all zero where the member must be read again.
+        below: ids of the trees of its directories, joined, in the order of their names.
+        directories: positions of its directories among the names.
+        files: number of its own files.
+        size_bytes: sum of their sizes.
     """
 
-    names: bytes
     tree: RawId
+    own: bytes
+    names: bytes
     rows: bytes
+    below: bytes
+    directories: tuple[int, ...]
+    files: int
+    size_bytes: int
 
 
 def key(root: bytes, path: bytes, options: bytes) -> bytes:
@@ -48,22 +59,42 @@ def key(root: bytes, path: bytes, options: bytes) -> bytes:
     return hasher.digest(16)
 
 
-def names_digest(names: Sequence[bytes]) -> bytes:
-    """Return a digest of the names of a directory; a name cannot hold ``/``, so it separates them."""
-    return blake3(b"/".join(names)).digest(16)
-
-
 def encode(remembered: Remembered) -> bytes:
     """Return the stored form."""
-    return _HEAD.pack(_VERSION, remembered.names, remembered.tree) + remembered.rows
+    places = remembered.directories
+    head = _HEAD.pack(
+        _VERSION,
+        len(remembered.names),
+        len(places),
+        remembered.files,
+        remembered.size_bytes,
+        remembered.tree,
+    )
+    listed = struct.pack(f"<{len(places)}I", *places)
+    return b"".join((head, remembered.own, listed, remembered.below, remembered.names, remembered.rows))
 
 
 def decode(value: bytes | None) -> Remembered | None:
     """Return what was stored, or None for nothing, another version, or a wrong length."""
-    if value is None or len(value) < _HEAD.size or (len(value) - _HEAD.size) % ROW.size:
+    if value is None or len(value) < _HEAD.size or value[0] != _VERSION:
         return None
-    version, names, tree = _HEAD.unpack_from(value)
-    return Remembered(names, tree, value[_HEAD.size :]) if version == _VERSION else None
+    _, names, directories, files, size_bytes, tree = _HEAD.unpack_from(value)
+    listed = _HEAD.size + ROW.size
+    below = listed + 4 * directories
+    first = below + _ID_BYTES * directories
+    rows = first + names
+    if rows > len(value) or (len(value) - rows) % ROW.size:
+        return None
+    return Remembered(
+        tree,
+        value[_HEAD.size : listed],
+        value[first:rows],
+        value[rows:],
+        value[below:first],
+        struct.unpack_from(f"<{directories}I", value, listed),
+        files,
+        size_bytes,
+    )
 
 
 def encode_file(row: bytes, entry: TreeEntry) -> bytes:
@@ -79,21 +110,27 @@ def decode_file(value: bytes | None, row: bytes) -> TreeEntry | None:
     return canon.decode(value[len(head) :], TreeEntry, "stat cache")
 
 
-def trusted_rows(listing: Listing, walked_ns: int) -> bytes:
-    """Return the rows of a listing, with those blanked that are too fresh to be trusted.
+def trusted_rows(rows: bytes, walked_ns: int) -> bytes:
+    """Return packed rows, with those blanked that are too fresh to be trusted.
 
     Args:
-        listing: as the walk saw it.
+        rows: packed rows as the walk saw them.
         walked_ns: wall clock when the walk began.
     """
-    parts = []
-    size = ROW.size
-    for start in range(0, len(listing.rows), size):
-        _, _, _, mtime_ns, ctime_ns, _ = ROW.unpack_from(listing.rows, start)
-        coarse = mtime_ns % 1_000_000_000 == 0 and ctime_ns % 1_000_000_000 == 0
-        edge = walked_ns - (_COARSE_GRAIN_NS if coarse else _FINE_GRAIN_NS)
-        parts.append(listing.rows[start : start + size] if max(mtime_ns, ctime_ns) < edge else _BLANK)
-    return b"".join(parts)
+    fine, coarse = walked_ns - _FINE_GRAIN_NS, walked_ns - _COARSE_GRAIN_NS
+    racy = []
+    for index, (_, _, _, mtime_ns, ctime_ns, _) in enumerate(ROW.iter_unpack(rows)):
+        if mtime_ns < coarse and ctime_ns < coarse:
+            continue
+        whole_seconds = mtime_ns % _SECOND_NS == 0 and ctime_ns % _SECOND_NS == 0
+        if whole_seconds or mtime_ns >= fine or ctime_ns >= fine:
+            racy.append(index)
+    if not racy:
+        return rows
+    kept = bytearray(rows)
+    for index in racy:
+        kept[index * ROW.size : (index + 1) * ROW.size] = _BLANK
+    return bytes(kept)
 
 
 def now_ns() -> int:

@@ -7,49 +7,15 @@ descriptors where a path would be too long.
 """
 
 import errno
-import fnmatch
 import os
-import re
 import stat
-import struct
-from collections.abc import Iterable, Iterator, Sequence
-from types import TracebackType
-from typing import Final, NamedTuple, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from provstore.errors import SourceUnreadableError, SpecialFileError, UsageError
+from provstore.files.excluding import Excluder
+from provstore.files.root import DIRECTORY, ROW, UNREADABLE, Root, Row, pack_row, type_name
 from provstore.paths import join, show
-from provstore.store.protocol import StatSignature
-
-ROW: Final = struct.Struct("<QQQqqI")
-"""Packed signature of a member: device, inode, size, mtime_ns, ctime_ns, mode."""
-
-_LONGEST_RELATIVE: Final = 3000
-"""Longest path given to the system at once; PATH_MAX is 4096."""
-
-_TYPES: Final = {
-    stat.S_IFIFO: "FIFO",
-    stat.S_IFSOCK: "socket",
-    stat.S_IFBLK: "block device",
-    stat.S_IFCHR: "character device",
-}
-
-UNREADABLE: Final = 0
-"""Mode of a member that could not be looked at."""
-
-
-class Row(NamedTuple):
-    """Unpacked :data:`ROW`."""
-
-    device: int
-    inode: int
-    size_bytes: int
-    mtime_ns: int
-    ctime_ns: int
-    mode: int
-
-    def signature(self) -> StatSignature:
-        """Return the fields that tell whether bytes may have changed."""
-        return StatSignature(self.device, self.inode, self.size_bytes, self.mtime_ns, self.ctime_ns)
 
 
 class Listing(NamedTuple):
@@ -118,190 +84,179 @@ def _inside(path: bytes, skip: frozenset[tuple[int, int]]) -> bool:
     return False
 
 
-def type_name(mode: int) -> str:
-    """Return what people call a file that is neither regular, link nor directory.
-
-    Example:
-        >>> type_name(0o010644)
-        'FIFO'
-    """
-    return _TYPES.get(stat.S_IFMT(mode), "special file")
-
-
-def pack_row(status: os.stat_result) -> bytes:
-    """Return the packed signature of a file."""
-    return ROW.pack(
-        status.st_dev,
-        status.st_ino,
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-        status.st_mode,
-    )
-
-
-class Excluder:
-    """Decides which paths are left out.
-
-    A pattern without ``/`` is held against each name, one with ``/`` against the whole relative path;
-    ``*`` also matches ``/``. Everything below an excluded directory is out as well.
-
-    Example:
-        >>> Excluder(["*.tmp", "a/b"]).rule(b"x", b"c.tmp")
-        '*.tmp'
-    """
-
-    def __init__(self, patterns: Iterable[str]) -> None:
-        self._names: list[tuple[str, re.Pattern[bytes]]] = []
-        self._paths: list[tuple[str, re.Pattern[bytes]]] = []
-        for pattern in patterns:
-            stripped = os.fsencode(pattern.strip("/"))
-            compiled = re.compile(fnmatch.translate(stripped.decode("latin-1")).encode("latin-1"))
-            (self._paths if b"/" in stripped else self._names).append((pattern, compiled))
-
-    def rule(self, directory: bytes, name: bytes) -> str | None:
-        """Return the pattern that leaves ``name`` in ``directory`` out, or None."""
-        for pattern, compiled in self._names:
-            if compiled.match(name):
-                return pattern
-        if self._paths:
-            path = join(directory, name)
-            for pattern, compiled in self._paths:
-                if compiled.match(path):
-                    return pattern
-        return None
-
-
-class Root:
-    """An open directory; turns relative paths of any depth into what system calls accept.
-
-    Use it as a context manager. Thread-safe for :meth:`at` once the walk is over.
-    """
-
-    def __init__(self, path: bytes) -> None:
-        self.path = os.path.abspath(path)
-        self._anchors: dict[bytes, int] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for descriptor in self._anchors.values():
-            os.close(descriptor)
-        self._anchors.clear()
-
-    def at(self, path: bytes) -> tuple[bytes, int | None]:
-        """Return a path and the descriptor it is relative to (None: it is absolute)."""
-        whole = os.path.join(self.path, path) if path else self.path
-        if len(whole) <= _LONGEST_RELATIVE:
-            return whole, None
-        return self._deep(path)
-
-    def _deep(self, path: bytes) -> tuple[bytes, int]:
-        """Open every so often a directory on the way down and keep it for its whole subtree."""
-        parts = path.split(b"/")
-        base, descriptor = b"", self._anchors.get(b"")
-        if descriptor is None:
-            descriptor = self._anchors[b""] = os.open(self.path, _DIRECTORY)
-        rest: list[bytes] = []
-        length = 0
-        for part in parts:
-            if length + len(part) + 1 > _LONGEST_RELATIVE:
-                base = join(base, *rest)
-                known = self._anchors.get(base)
-                if known is None:
-                    known = os.open(b"/".join(rest), _DIRECTORY, dir_fd=descriptor)
-                    self._anchors[base] = known
-                descriptor, rest, length = known, [], 0
-            rest.append(part)
-            length += len(part) + 1
-        return b"/".join(rest), descriptor
-
-    def open(self, path: bytes, flags: int) -> int:
-        """Open a path below the root; links in its last part are refused by the flags."""
-        name, anchor = self.at(path)
-        return os.open(name, flags, dir_fd=anchor)
-
-    def readlink(self, path: bytes) -> bytes:
-        """Return the text of a symlink below the root."""
-        name, anchor = self.at(path)
-        return os.readlink(name, dir_fd=anchor)
-
-    def lstat(self, path: bytes) -> os.stat_result:
-        """Return the status of a path below the root, not following links."""
-        name, anchor = self.at(path)
-        return os.stat(name, dir_fd=anchor, follow_symlinks=False)
-
-
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-
 _Identity = tuple[int, int]
 """Device and inode of a directory."""
 
 
-class _Walk:
+class Known(NamedTuple):
+    """What is remembered of a directory, for a walk that need not list it again.
+
+    Attributes:
+        own: its packed row then.
+        names: its member names, joined by ``/``.
+        rows: packed rows of the members then.
+        directories: positions of its directories among the names.
+    """
+
+    own: bytes
+    names: bytes
+    rows: bytes
+    directories: tuple[int, ...]
+
+
+Remember = Callable[[list[bytes]], Sequence[Known | None]]
+"""Gives what is remembered of directories, by their paths."""
+
+
+class _Todo(NamedTuple):
+    """A directory that is still to be listed."""
+
+    path: bytes
+    row: bytes
+    known: Known | None
+    above: tuple[_Identity, ...]
+
+
+class Walker:
+    """A walk in progress: gives directories one by one, parents before children.
+
+    Attributes:
+        excluded: path and rule of what was left out so far.
+        unreadable: path and reason of what could not be looked at so far.
+        special: shown path and type of FIFOs, sockets and devices so far.
+    """
+
     def __init__(
-        self, root: Root, excluder: Excluder, skip: frozenset[tuple[int, int]], *, follow_symlinks: bool
+        self,
+        root: Root,
+        exclude: Sequence[str] = (),
+        skip: frozenset[tuple[int, int]] = frozenset(),
+        *,
+        follow_symlinks: bool = False,
+        remember: Remember | None = None,
     ) -> None:
         self.root = root
-        self.excluder = excluder
-        self.skip = skip
-        self.follow = follow_symlinks
-        self.found = Found([], [], [])
+        self.excluded: list[tuple[bytes, str]] = []
+        self.unreadable: list[tuple[bytes, str]] = []
         self.special: list[tuple[str, str]] = []
+        self._excluder = Excluder(exclude)
+        self._skip = skip
+        self._follow = follow_symlinks
+        self._remember = remember
 
-    def run(self) -> Found:
-        todo: list[tuple[bytes, _Identity | None, tuple[_Identity, ...]]] = [(b"", None, ())]
+    def listings(self) -> Iterator[tuple[bytes, bytes, Listing | None]]:
+        """Yield path, own packed row and listing of each directory; None for one that cannot be listed.
+
+        Raises:
+            SpecialFileError: at the end, if there were FIFOs, sockets or devices.
+        """
+        todo = self._first()
         while todo:
-            path, expected, above = todo.pop()
-            listing, below = self._list(path, expected)
-            if listing is None:
+            here = todo.pop()
+            found = self._again(here) or self._list(here)
+            if found is None:
+                yield here.path, here.row, None
                 continue
-            self.found.listings.append(listing)
-            for name, identity in reversed(below):
-                child = join(path, name)
-                if self.follow and identity in above:
-                    self.found.unreadable.append((child, "a symlink leads back to a directory above it"))
-                else:
-                    todo.append((child, identity, (*above, identity) if self.follow else ()))
+            listing, below = found
+            yield here.path, here.row, listing
+            entered, looped = self._enter(here, below)
+            todo.extend(reversed(entered))
+            for path in looped:
+                yield path, b"", None
         if self.special:
             raise SpecialFileError(sorted(self.special))
-        self.found.excluded.sort()
-        self.found.unreadable.sort()
-        return self.found
 
-    def _list(
-        self, path: bytes, expected: _Identity | None
-    ) -> tuple[Listing | None, list[tuple[bytes, _Identity]]]:
+    def _first(self) -> list[_Todo]:
+        try:
+            row = pack_row(self.root.lstat(b"") if not self._follow else os.stat(self.root.path))
+        except OSError as error:
+            raise SourceUnreadableError([(show(self.root.path), error.strerror or str(error))]) from error
+        known = self._remember([b""])[0] if self._remember is not None else None
+        return [_Todo(b"", row, known, ())]
+
+    def _enter(self, here: _Todo, below: list[tuple[bytes, bytes]]) -> tuple[list[_Todo], list[bytes]]:
+        """Return the directories to list below one, and those that a link leads back to."""
+        paths = [join(here.path, name) for name, _ in below]
+        known = self._remember(paths) if self._remember is not None and paths else [None] * len(paths)
+        entered, looped = [], []
+        for path, (_, row), remembered in zip(paths, below, known, strict=True):
+            above: tuple[_Identity, ...] = ()
+            if self._follow:
+                identity = _identity(row)
+                if identity in here.above:
+                    self.unreadable.append((path, "a symlink leads back to a directory above it"))
+                    looped.append(path)
+                    continue
+                above = (*here.above, identity)
+            entered.append(_Todo(path, row, remembered, above))
+        return entered, looped
+
+    def _again(self, here: _Todo) -> tuple[Listing, list[tuple[bytes, bytes]]] | None:
+        """Look at the members that a directory is known to have, if it did not change since."""
+        known = here.known
+        if known is None or known.own != here.row or self._follow:
+            return None
+        names = known.names.split(b"/") if known.names else []
+        name, anchor = self.root.at(here.path)
+        if anchor is not None:
+            return None
+        base, pack, lstat = name.rstrip(b"/") + b"/", ROW.pack, os.lstat
+        try:
+            rows = b"".join(
+                [
+                    pack(st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns, st.st_mode)
+                    for st in [lstat(base + member) for member in names]
+                ]
+            )
+        except OSError:
+            return None
+        if rows != known.rows and not self._ordinary(rows, known.directories):
+            return None
+        size = ROW.size
+        below = [(names[i], rows[i * size : (i + 1) * size]) for i in known.directories]
+        return Listing(here.path, names, rows), below
+
+    def _ordinary(self, rows: bytes, directories: tuple[int, ...]) -> bool:
+        """Say whether the same members are directories as before, and all others files and links."""
+        expected = set(directories)
+        for index, fields in enumerate(ROW.iter_unpack(rows)):
+            kind = stat.S_IFMT(fields[5])
+            if (kind == stat.S_IFDIR) != (index in expected):
+                return False
+            if kind not in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
+                return False
+            if kind == stat.S_IFDIR and fields[:2] in self._skip:
+                return False
+        return True
+
+    def _list(self, here: _Todo) -> tuple[Listing, list[tuple[bytes, bytes]]] | None:
         """Return a directory and what to enter below it; None for one that cannot be listed whole."""
         rows: list[tuple[bytes, bytes]] = []
         below = []
         try:
-            for name, entry in self._scan(path, expected):
-                rule = self.excluder.rule(path, name)
+            for name, entry in self._scan(here):
+                rule = self._excluder.rule(here.path, name)
                 if rule is not None:
-                    self.found.excluded.append((join(path, name), rule))
+                    self.excluded.append((join(here.path, name), rule))
                     continue
-                row, directory = self._look(join(path, name), entry)
+                row, is_directory = self._look(join(here.path, name), entry)
                 if row is not None:
                     rows.append((name, row))
-                if directory is not None:
-                    below.append((name, directory))
+                    if is_directory:
+                        below.append((name, row))
         except OSError as error:
-            self.found.unreadable.append((path, error.strerror or str(error)))
-            return None, []
+            self.unreadable.append((here.path, error.strerror or str(error)))
+            return None
         rows.sort()
         below.sort()
-        return Listing(path, [name for name, _ in rows], b"".join(row for _, row in rows)), below
+        return Listing(here.path, [name for name, _ in rows], b"".join([row for _, row in rows])), below
 
-    def _scan(self, path: bytes, expected: _Identity | None) -> Iterator[tuple[bytes, "os.DirEntry[str]"]]:
+    def _scan(self, here: _Todo) -> Iterator[tuple[bytes, "os.DirEntry[str]"]]:
         """Yield name and entry of a directory, if it still is the one that was looked at."""
-        descriptor = self.root.open(path, _DIRECTORY)
+        descriptor = self.root.open(here.path, DIRECTORY)
         try:
             status = os.fstat(descriptor)
-            if expected not in (None, (status.st_dev, status.st_ino)):
+            if _identity(here.row) != (status.st_dev, status.st_ino):
                 raise OSError(errno.ESTALE, "was replaced during the walk")
             with os.scandir(descriptor) as entries:
                 for entry in entries:
@@ -309,29 +264,33 @@ class _Walk:
         finally:
             os.close(descriptor)
 
-    def _look(self, path: bytes, entry: "os.DirEntry[str]") -> tuple[bytes | None, _Identity | None]:
-        """Return the row of an entry, and its identity if it is a directory to enter."""
+    def _look(self, path: bytes, entry: "os.DirEntry[str]") -> tuple[bytes | None, bool]:
+        """Return the row of an entry, and whether it is a directory to enter."""
         try:
             status = entry.stat(follow_symlinks=False)
-            if self.follow and stat.S_ISLNK(status.st_mode):
+            if self._follow and stat.S_ISLNK(status.st_mode):
                 status = entry.stat(follow_symlinks=True)
-                if _inside(os.path.join(self.root.path, path), self.skip):
-                    self.found.excluded.append((path, "the store itself"))
-                    return None, None
+                if _inside(os.path.join(self.root.path, path), self._skip):
+                    self.excluded.append((path, "the store itself"))
+                    return None, False
         except OSError as error:
-            self.found.unreadable.append((path, error.strerror or str(error)))
-            return ROW.pack(0, 0, 0, 0, 0, UNREADABLE), None
+            self.unreadable.append((path, error.strerror or str(error)))
+            return ROW.pack(0, 0, 0, 0, 0, UNREADABLE), False
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFREG or kind == stat.S_IFLNK:
-            return pack_row(status), None
+            return pack_row(status), False
         if kind == stat.S_IFDIR:
-            identity = (status.st_dev, status.st_ino)
-            if identity in self.skip:
-                self.found.excluded.append((path, "the store itself"))
-                return None, None
-            return pack_row(status), identity
+            if (status.st_dev, status.st_ino) in self._skip:
+                self.excluded.append((path, "the store itself"))
+                return None, False
+            return pack_row(status), True
         self.special.append((show(path), type_name(status.st_mode)))
-        return None, None
+        return None, False
+
+
+def _identity(row: bytes) -> _Identity:
+    device, inode, *_ = ROW.unpack(row)
+    return device, inode
 
 
 def walk(
@@ -353,8 +312,9 @@ def walk(
         SpecialFileError: FIFOs, sockets or devices, all of them named.
         SourceUnreadableError: the root itself cannot be listed.
     """
-    found = _Walk(root, Excluder(exclude), skip, follow_symlinks=follow_symlinks).run()
-    for path, reason in found.unreadable:
+    walker = Walker(root, exclude, skip, follow_symlinks=follow_symlinks)
+    listings = [listing for _, _, listing in walker.listings() if listing is not None]
+    for path, reason in walker.unreadable:
         if not path:
             raise SourceUnreadableError([(show(root.path), reason)])
-    return found
+    return Found(listings, sorted(walker.excluded), sorted(walker.unreadable))

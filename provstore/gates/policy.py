@@ -23,10 +23,10 @@ MAX_POLICY_BYTES: Final = 1 << 20
 """Largest policy."""
 
 LANGUAGE: Final = """
-A policy is a TOML file of format `provstore/policy/v1`. It has a `name`, a `version`, a `date` and three lists
-of tables: `[[extract]]` says which member of a packet is read by which reader, `[[metric]]` defines numbers
-beside the shipped ones, `[[gate]]` says what must hold (see [gates.md](gates.md)). Its bytes are an object:
-a verdict names them, and old policies stay runnable.
+A policy is a TOML file of format `provstore/policy/v1`. It has a `name`, a `version`, a `date` and three
+lists of tables: `[[extract]]` says which member of a packet is read by which reader, `[[metric]]` defines
+numbers beside the shipped ones, `[[gate]]` says what must hold (see [gates.md](gates.md)). Its bytes are an
+object: a verdict names them, and old policies stay runnable.
 
 A gate names a fact as `extract:key` or `extract:/json/pointer` (RFC 6901). A key is what the reader calls it;
 for JSON, the names of members joined by dots, without places in arrays: `bench:rows.cached_tokens` is that
@@ -43,6 +43,12 @@ that it adds. The outcome of the whole is never better than the worst required g
 that was looked at it is not `PASS`.
 """
 """The language in prose, for the reference page."""
+
+EXTRACTORS: Final = """
+Every `[[extract]]` has a `name`, a `kind` and a `role`: the place of a member (`role/path`), or a pattern in
+which `*` fits within one part of the path. With `parent = true` it is read from a parent of the packet.
+"""
+"""What all extractors share, for the reference page."""
 
 _DATE: Final = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 _SECTIONS: Final = ("extract", "metric", "gate")

@@ -19,6 +19,14 @@ from provstore.gates.structure import Topology, Treatment
 from provstore.gates.timeline import Timeline
 from provstore.gates.workload import Follows, Workload
 
+INTRODUCTION: Final = """
+A gate is one rule of a policy (see [policy.md](policy.md)). Its outcome is the worst of its findings: `FAIL`,
+`INELIGIBLE` (the evidence is fine, the claim is not allowed), `UNKNOWN` (evidence absent: never a pass and
+never a negative result), `WARN` (accepted, reported), `PASS`, `NOT-APPLICABLE`. Every gate has a `name`, may
+be `required = false`, and may say in `rule` why the policy asks for it.
+"""
+"""What all kinds share, for the reference page."""
+
 FAMILIES: Final[dict[str, tuple[type[Gate], ...]]] = {
     "Identity": (Equal, Consistent, Digests, Version, References, Eligible),
     "Seal and readings": (Seal, Readings),

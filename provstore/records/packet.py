@@ -6,7 +6,7 @@ import msgspec
 
 from provstore.errors import CanonError
 from provstore.ids import to_raw
-from provstore.paths import check_role
+from provstore.paths import check_role, first_below
 from provstore.records.tree import Count
 
 Custody = Literal["held", "external", "declared"]
@@ -178,11 +178,9 @@ def check_packet(packet: Packet, where: str = "packet") -> Packet:
     if roles != [b""]:
         for entry in packet.entries:
             check_role(entry.role, where)
-    known = set(roles)
-    for role in roles:
-        parts = role.split(b"/")
-        if any(b"/".join(parts[:end]) in known for end in range(1, len(parts))):
-            raise CanonError(where, f"role {role.decode()!r} lies below another entry's role")
+    overlap = first_below(entry.role for entry in packet.entries)
+    if overlap is not None:
+        raise CanonError(where, f"role {overlap!r} lies below another entry's role")
     for entry in packet.entries:
         ids = (entry.tree, entry.blake3, entry.sha256, *entry.facts)
         manifests = tuple(pin.value for pin in entry.pins if pin.kind == "manifest")

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from provstore.errors import CanonError
-from provstore.paths import name_bytes, show
+from provstore.paths import name_bytes, name_fields, show
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 53) - 1)]
 """A number of bytes or things, within what every JSON implementation holds exactly."""
@@ -152,8 +152,11 @@ def _symlink_problem(entry: TreeEntry) -> str | None:
         return "needs exactly one of target and target_hex"
     if entry.target_hex is not None and not re.fullmatch(r"([0-9a-f]{2})+", entry.target_hex):
         return "has a malformed target_hex"
-    if "\0" in (entry.target or ""):
-        return "has NUL in its target"
+    target = entry.raw_target()
+    if not target or b"\0" in target:
+        return "has a target that is empty or holds NUL"
+    if entry.target_hex is not None and name_fields(target)[1] is None:
+        return "has a target_hex that is valid UTF-8 and must be written as target"
     return "has a field of another kind" if _has_content(entry) or entry.tree is not None else None
 
 
@@ -168,13 +171,12 @@ def _file_problem(entry: TreeEntry) -> str | None:
         return "cannot have a digest" if entry.blake3 is not None or entry.sha256 is not None else None
     if entry.sha256 is None and entry.blake3 is None:
         return "needs a digest"
-    if _DIGEST.fullmatch(entry.sha256 or entry.blake3 or "") is None:
+    if entry.sha256 is not None and _DIGEST.fullmatch(entry.sha256) is None:
         return "has a malformed digest"
-    if entry.blake3 is not None and entry.sha256 is not None:
-        if _DIGEST.fullmatch(entry.blake3) is None:
-            return "has a malformed digest"
-        if entry.size_bytes is None:
-            return "needs size_bytes"
+    if entry.blake3 is not None and _DIGEST.fullmatch(entry.blake3) is None:
+        return "has a malformed digest"
+    if entry.blake3 is not None and entry.sha256 is not None and entry.size_bytes is None:
+        return "needs size_bytes"
     if entry.size_bytes is not None and not 0 <= entry.size_bytes < 1 << 53:
         return "has a size out of range"
     return None

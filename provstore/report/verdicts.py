@@ -125,17 +125,44 @@ def fsck_lines(report: FsckReport) -> Iterator[str]:
     )
     if report.damaged:
         yield f"FAIL  store damaged in {count(len(report.damaged), 'place')}: {looked} re-hashed"
-    else:
+    elif report.lost:
+        yield f"index rebuilt from files: {looked}"
+    elif report.whole:
         yield f"PASS  store whole: {looked} re-hashed"
+    else:
+        yield f"PASS  no damage in what was looked at: {looked} re-hashed"
     for damage in report.damaged:
         yield from _damage(damage)
-    if report.unreferenced or report.leftovers:
-        loose = count(report.unreferenced, "unreferenced item")
+    for item in report.repaired:
+        yield f"repaired {item.kind} {item.id} from {item.source}"
+    yield from _round(report)
+    yield from _rebuilt(report)
+    if not report.lost and (report.unreferenced or report.leftovers):
+        loose = count(report.unreferenced or 0, "unreferenced item")
         yield f"  {loose}, {count(report.leftovers, 'leftover file')}: `prov gc` lists them"
 
 
+def _round(report: FsckReport) -> Iterator[str]:
+    """Yield how far a check by time budget is."""
+    if report.cycle is not None:
+        left = count(report.remaining or 0, "item")
+        oldest = report.oldest_check or "never, for some"
+        yield f"  round {report.cycle}: {left} to go; oldest check: {oldest}"
+
+
+def _rebuilt(report: FsckReport) -> Iterator[str]:
+    """Yield what a rebuild could not bring back, and how to get it."""
+    if not report.lost:
+        return
+    if report.kept_as is not None:
+        yield f"  the old index is kept as {report.kept_as}"
+    for what in report.lost:
+        yield f"  lost: {what}"
+    yield "to do: `prov fsck --repair --from PACK` brings back the packets of a pack or another store"
+
+
 def _damage(damage: Damage) -> Iterator[str]:
-    yield f"FAIL  {damage.id}"
+    yield f"FAIL  {damage.id or 'the index'}"
     yield f"      {damage.reason}"
     place = " ".join(part for part in (damage.role, damage.path) if part)
     yield f"      in {place or 'nothing that a ref reaches'}" + (

@@ -33,6 +33,7 @@ from provstore.reports.verified import (
     GcReport,
     Metric,
     Missing,
+    Repaired,
     VerifyReport,
     worst,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "PackReport",
     "ProveReport",
     "RefStep",
+    "Repaired",
     "Report",
     "RestoreReport",
     "RowShown",

@@ -64,7 +64,7 @@ class DiffReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
         identity: differing facts about bytes: commits, packages, build-ids, digests.
         environment: differing facts about the host and its variables.
         result: differing facts about what was measured.
-        kept: number of members that are equal.
+        kept: number of files that are equal.
         kept_roles: entries that are wholly equal.
         kept_facts: facts that stayed, of entries in which other facts changed.
         notes: what was not compared, and why.

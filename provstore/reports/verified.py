@@ -1,5 +1,7 @@
 """Results of verify, fsck, gc and doctor: what was looked at and what was found."""
 
+from typing import Literal
+
 from provstore.reports.base import Outcome, Report, Verdict
 from provstore.reports.judged import ShownVerdict
 
@@ -91,6 +93,20 @@ class Damage(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: str = ""
 
 
+class Repaired(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something that has good bytes again.
+
+    Attributes:
+        id: of the object, record or packet.
+        kind: what it is; a packet is one that came back into a store whose index was rebuilt.
+        source: where the bytes came from.
+    """
+
+    id: str
+    kind: Literal["object", "record", "packet"]
+    source: str
+
+
 class FsckReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a check of a whole store found.
 
@@ -99,17 +115,33 @@ class FsckReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
         records: records that were re-hashed and decoded.
         bytes: number of bytes that were re-hashed.
         damaged: one for each damaged thing and packet; ``role`` and ``packet`` are empty when nothing
-            refers to it.
-        unreferenced: objects and records that no ref reaches; ``gc`` removes them.
+            refers to it. After a repair, what stays damaged.
+        whole: everything there is was looked at, and what packets need is there; not so for a sample or a
+            time budget.
+        unreferenced: objects and records that no ref reaches, which ``gc`` removes; null if not counted.
         leftovers: temporary files of killed writers.
+        cycle: number of the round of checks that a time budget goes on with; null without one.
+        remaining: objects and records that this round has not come to yet; null without a time budget.
+        oldest_check: UTC time of the check that is longest ago; null without a time budget, and while
+            something was never checked.
+        repaired: what was replaced by good bytes, and where they came from.
+        kept_as: name of the old index file inside the store after a rebuild, if there was one.
+        lost: what a rebuilt index can no longer know.
     """
 
     objects: int
     records: int
     bytes: int
     damaged: tuple[Damage, ...]
-    unreferenced: int = 0
+    whole: bool = True
+    unreferenced: int | None = None
     leftovers: int = 0
+    cycle: int | None = None
+    remaining: int | None = None
+    oldest_check: str | None = None
+    repaired: tuple[Repaired, ...] = ()
+    kept_as: str | None = None
+    lost: tuple[str, ...] = ()
 
 
 class GcReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -37,6 +37,7 @@ _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _KEEP: Final = 0.97
 _SAMPLE_KEEP: Final = 0.90
 _MIN_ZSTD_BYTES: Final = 64
+_SALVAGE_STEP: Final = 64
 
 
 class Source(Protocol):
@@ -165,6 +166,34 @@ def unpack(frame: Buffer, limit_bytes: int = MAX_PLAIN, where: str = "frame") ->
         raise FrameError(where, f"has {len(frame)} bytes, its header says {HEADER.size + stored}")
     payload = memoryview(frame)[HEADER.size :]
     return bytes(payload) if codec == RAW else _decompress(payload, plain, where)
+
+
+def salvage(frame: Buffer) -> bytes:
+    """Return the plain bytes at the beginning of a damaged frame, as far as they can be had; unchecked.
+
+    Example:
+        >>> whole = pack([bytes(range(256)) * 4000])
+        >>> salvage(whole[:-1]) == b"", salvage(whole) == bytes(range(256)) * 4000
+        (False, True)
+    """
+    try:
+        codec, plain, _ = check_header(frame)
+    except FrameError:
+        return b""
+    payload = memoryview(frame)[HEADER.size :]
+    if codec == RAW:
+        return bytes(payload[:plain])
+    found = bytearray()
+    # Fed bit by bit: everything before the block that breaks comes out.
+    rest = zstandard.ZstdDecompressor(max_window_size=MAX_PLAIN).decompressobj()
+    try:
+        for start in range(0, payload.nbytes, _SALVAGE_STEP):
+            found += rest.decompress(payload[start : start + _SALVAGE_STEP])
+            if len(found) >= plain or rest.eof:
+                break
+    except (zstandard.ZstdError, MemoryError):
+        pass
+    return bytes(found[:plain])
 
 
 def _decompress(payload: memoryview, plain: int, where: str) -> bytes:

@@ -11,7 +11,7 @@ from typing import Final
 from provstore.errors import ProvError, StoreFullError, SweptError
 from provstore.ids import Digests, RawId
 from provstore.paths import show
-from provstore.store import blobs, rows, writer_lock
+from provstore.store import blobs, lmdb_replace, rows, writer_lock
 from provstore.store.blobs import BlobFile, relative_path, remove_quietly
 from provstore.store.gathering import FrameSpool
 from provstore.store.lmdb_env import Env
@@ -42,9 +42,13 @@ class Staged:
         externals: rows of external objects.
         relied: objects that the store held when asked.
         relied_records: records that the store had when asked.
+        replacing: objects and records that are put anew although the store has them.
     """
 
-    def __init__(self, path: str, spool: FrameSpool, sweeps: bytes) -> None:
+    def __init__(
+        self, path: str, spool: FrameSpool, sweeps: bytes, replacing: frozenset[RawId] = frozenset()
+    ) -> None:
+        self.replacing = replacing
         self.path = path
         self.spool = spool
         self.sweeps = sweeps
@@ -93,12 +97,13 @@ def commit(env: Env, profile: StoreProfile, staged: Staged) -> CommitCounts:
         except ProvError:
             work.undo()
             raise
+        work.remove_replaced()
         reached("commit-finished")
         return work.counts()
 
 
 def _check(txn: Txn, staged: Staged) -> None:
-    check_moves(staged.refs, lambda name: txn.get("refs", name.encode()))
+    check_moves(staged.refs, lambda name: current_ref(txn, name.encode()))
     if (txn.get("settings", b"sweeps") or b"") == staged.sweeps:
         return
     for database, relied in (("objects", staged.relied), ("records", staged.relied_records)):
@@ -110,8 +115,10 @@ def _check(txn: Txn, staged: Staged) -> None:
 
 
 def next_frame(txn: Txn) -> int:
-    """Return the number of the next frame; numbers are never used again."""
-    return int.from_bytes(txn.get("settings", b"next_frame") or b"", "big")
+    """Return the number of the next frame; numbers are never used again, whatever the counter says."""
+    counted = int.from_bytes(txn.get("settings", b"next_frame") or b"", "big")
+    last = txn.last_key("frames")
+    return counted if last is None else max(counted, int.from_bytes(last, "big") + 1)
 
 
 def set_next_frame(txn: Txn, number: int, path: str) -> None:
@@ -168,6 +175,8 @@ class _Commit:
         self._bytes = staged.spool.stored_bytes
         self._transactions = 0
         self._syncs = 0
+        self._replaced: list[lmdb_replace.Old] = []
+        self._old_files: list[str] = []
 
     def counts(self) -> CommitCounts:
         return CommitCounts(self._objects, self._records, self._bytes, self._transactions, self._syncs)
@@ -195,7 +204,9 @@ class _Commit:
         wanted = {
             object_id: found
             for object_id, found in staged.blobs.items()
-            if object_id not in held or not is_usable(staged.path, object_id, held[object_id])
+            if object_id not in held
+            or object_id in staged.replacing
+            or not is_usable(staged.path, object_id, held[object_id])
         }
         reached("blobs-written")
         try:
@@ -268,8 +279,16 @@ class _Commit:
         self._write(lambda txn: self._index(txn, ahead))
         reached("index-committed")
 
+    def remove_replaced(self) -> None:
+        """Remove blob files whose objects now have another form."""
+        for name in self._old_files:
+            remove_quietly(os.path.join(self._staged.path, name))
+        if self._staged.replacing:
+            reached("replaced-removed")
+
     def _index(self, txn: Txn, ahead: bool) -> None:
         staged = self._staged
+        self._replaced = []
         _check(txn, staged)
         if ahead:
             txn.delete("settings", b"frames_ahead")
@@ -279,12 +298,14 @@ class _Commit:
             self._put_frames(txn, list(enumerate(staged.spool)))
         self._put_objects(txn)
         self._put_records(txn)
+        self._old_files = lmdb_replace.retire(txn, self._replaced)
         txn.put_duplicates("by_git", sorted(staged.git))
         txn.put_sorted("locations", sorted(staged.locations.items()))
         for key, value in sorted(staged.cached.items()):
             if value is None:
                 txn.delete("stat_cache", key)
-        txn.put_sorted("stat_cache", [(k, v) for k, v in sorted(staged.cached.items()) if v is not None])
+        kept = [(k, rows.checked(k, v)) for k, v in sorted(staged.cached.items()) if v is not None]
+        txn.put_sorted("stat_cache", kept)
         for move in staged.refs:
             move_ref(txn, move)
         next_generation(txn)
@@ -301,11 +322,17 @@ class _Commit:
         self._objects = 0
         for key in keys:
             old = there.get(key)
-            if old is None or (new[key][0] != rows.EXTERNAL and not is_usable(staged.path, key, old)):
+            again = key in staged.replacing and new[key][0] != rows.EXTERNAL
+            if old is not None and again:
+                self._replaced.append(("objects", key, old, new[key]))
+            if again or old is None or self._heals(key, new[key], old):
                 put.append((key, new[key]))
-                self._objects += old is None or old[0] == rows.EXTERNAL
+                self._objects += again or old is None or old[0] == rows.EXTERNAL
         txn.put_sorted("objects", put)
         txn.put_duplicates("by_sha256", sorted(rows.sha_row(row[1:33], key) for key, row in put))
+
+    def _heals(self, key: RawId, new: bytes, old: bytes) -> bool:
+        return new[0] != rows.EXTERNAL and not is_usable(self._staged.path, key, old)
 
     def _put_records(self, txn: Txn) -> None:
         keys = sorted(self._staged.records)
@@ -313,24 +340,31 @@ class _Commit:
         put = [
             (key, rows.moved(self._staged.records[key], self._first_frame))
             for key in keys
-            if key not in there
+            if key not in there or key in self._staged.replacing
         ]
+        self._replaced += [("records", key, there[key], row) for key, row in put if key in there]
         txn.put_sorted("records", put)
         self._records = len(put)
+
+
+def current_ref(txn: Txn, key: bytes) -> RawId | None:
+    """Return the packet that a ref names now."""
+    stored = txn.get("refs", key)
+    return None if stored is None else rows.unchecked("refs", key, stored)
 
 
 def move_ref(txn: Txn, move: RefMove) -> None:
     """Move a ref and add the step to the log."""
     key = move.name.encode()
     last = next((rows.parse_change(at, value) for at, value in txn.scan_back("ref_log")), None)
-    change = change_of(move, txn.get("refs", key), last)
+    change = change_of(move, current_ref(txn, key), last)
     if change is None:
         return
     txn.put("ref_log", rows.number_key(change.sequence), rows.change_value(change))
     if move.id is None:
         txn.delete("refs", key)
     else:
-        txn.put("refs", key, move.id)
+        txn.put("refs", key, rows.checked(key, move.id))
 
 
 def _batches(frames: Iterator[bytes]) -> Iterator[list[tuple[int, bytes]]]:

@@ -6,6 +6,7 @@ that the map can be resized and the process can fork between them.
 
 import contextlib
 import errno
+import itertools
 import os
 import resource
 from collections.abc import Callable
@@ -28,11 +29,15 @@ from provstore.store.system import NO_ROOM, refused
 
 _T = TypeVar("_T")
 
+LAST_COMMIT: Final = b"transaction"
+"""Setting with the number of the transaction that wrote it: a snapshot that is not the newest shows by it."""
+
 MAX_DBS: Final = 32
 _SMALLEST_MAP: Final = 1 << 20
 _MAP_STEP: Final = 1 << 16
 _SPARE_BYTES: Final = 64 << 20
 _TRIES: Final = 100
+_INTERRUPTIONS: Final = 20
 
 _DAMAGE: Final = (
     lmdb.CorruptedError,
@@ -97,7 +102,7 @@ class Env:
         except OSError as error:
             raise refused(error, self._shown) from error
         size = self._affordable(self._map_bytes, used)
-        while True:
+        for attempt in range(_TRIES):
             try:
                 env = lmdb.open(
                     self.directory,
@@ -115,9 +120,13 @@ class Env:
                     raise self.translated(error) from error
                 size = _rounded(max(size // 4, used + _MAP_STEP, _SMALLEST_MAP))
             except lmdb.Error as error:
-                raise self.translated(error) from error
+                # Its meta pages were sound just now: LMDB takes a short read for a file of another kind.
+                misread = attempt == 0 and isinstance(error, lmdb.InvalidError)
+                if not misread and not _interrupted(error, attempt):
+                    raise self.translated(error) from error
             else:
                 return env
+        raise InputOutputError(self._shown, errno.ENOMEM, "no map of any size is to be had")
 
     def _affordable(self, wanted: int, used: int) -> int:
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -203,14 +212,16 @@ class Env:
             StoreFullError: no room on the disk or in the largest map; nothing is changed.
             StoreDamagedError, InputOutputError: LMDB refused; nothing is changed.
         """
-        while True:
+        for attempt in itertools.count():
             handle = self._enter(writable=True)
             size = 0
             try:
                 self._create_missing(handle)
                 txn = handle.env.begin(write=True)
                 try:
-                    result = work(Txn(txn, handle.databases))
+                    inside = Txn(txn, handle.databases)
+                    result = work(inside)
+                    inside.put("settings", LAST_COMMIT, inside.id().to_bytes(8, "big"))
                 except BaseException:
                     txn.abort()
                     raise
@@ -225,10 +236,13 @@ class Env:
                 pass
             except lmdb.Error as error:
                 self._stale = self._stale or isinstance(error, lmdb.PanicError)
-                raise self.translated(error) from error
+                if not _interrupted(error, attempt):
+                    raise self.translated(error) from error
+                continue  # a signal stopped it before its meta page was written
             finally:
                 self.gate.leave()
             self._resize(size)
+        raise StoreBusyError(self._shown, "writers that come first every time")
 
     def _create_missing(self, handle: _Handle) -> None:
         missing = {name: flags for name, flags in DATABASES.items() if name not in handle.databases}
@@ -258,6 +272,21 @@ class Env:
                 self._stale = True
                 raise StoreFullError(self._shown, f"the index map cannot grow: {error}") from error
             self._map_bytes = max(size, self._map_bytes)
+
+    def check_whole(self) -> None:
+        """Check that no database is missing, and that the snapshot LMDB takes for the newest is the newest.
+
+        Both happen when a bit flips in a meta page or in a name.
+
+        Raises:
+            StoreDamagedError: one is missing, or it is an earlier snapshot.
+        """
+        missing = sorted(DATABASES.keys() - self._handle.databases.keys())
+        if missing:
+            raise StoreDamagedError(self._shown, f"it has no database {missing[0]!r}")
+        found = self.read(lambda txn: (txn.get("settings", LAST_COMMIT), txn.id()))
+        if found[0] is not None and int.from_bytes(found[0], "big") != found[1]:
+            raise StoreDamagedError(self._shown, "its meta pages name a snapshot that is not the newest")
 
     # -- facts ----------------------------------------------------------------------------------------
 
@@ -289,10 +318,15 @@ class Env:
         return InputOutputError(self._shown, errno.EIO, str(error))
 
     def _is_full(self, code: int) -> bool:
-        """Say whether an I/O error is a full disk: LMDB calls a write that was cut short an I/O error."""
+        """Say whether an I/O error is a lack of room: LMDB calls a write that was cut short an I/O error."""
         with contextlib.suppress(OSError):
-            room = os.statvfs(self.directory)
-            return code == errno.EIO and room.f_bavail * room.f_frsize < _NO_ROOM_BYTES
+            disk = os.statvfs(self.directory)
+            room = disk.f_bavail * disk.f_frsize
+            limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+            if limit != resource.RLIM_INFINITY:
+                size = os.stat(os.path.join(self.directory, "data.mdb")).st_size
+                room = min(room, limit - size)
+            return code == errno.EIO and room < _NO_ROOM_BYTES
         return False
 
     def forked(self, quiet: bool) -> None:
@@ -320,6 +354,11 @@ def _open_databases(env: lmdb.Environment, writable: bool) -> Databases:
         with contextlib.suppress(lmdb.NotFoundError):
             databases[name] = env.open_db(name.encode(), create=False)
     return databases
+
+
+def _interrupted(error: lmdb.Error, attempt: int) -> bool:
+    """Say whether a signal stopped LMDB, which does not try again by itself everywhere."""
+    return getattr(error, "code", 0) == errno.EINTR and attempt < _INTERRUPTIONS
 
 
 def _rounded(size: int) -> int:

@@ -2,19 +2,19 @@
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Self
 
-from provstore.errors import IntegrityError, NotFoundError, NotHeldError
+from provstore.errors import IntegrityError, NotFoundError, NotHeldError, StoreDamagedError
 from provstore.ids import Algorithm, Buffer, RawId
 from provstore.paths import show
-from provstore.store import blobs, frame, rows
+from provstore.store import blobs, frame, lmdb_checks, rows
 from provstore.store.frame_cache import FrameCache
 from provstore.store.lmdb_env import Env
 from provstore.store.lmdb_registry import release
 from provstore.store.lmdb_txn import Txn
 from provstore.store.prefixes import bounds
-from provstore.store.protocol import Location, ObjectInfo, RefChange, StoreStats
+from provstore.store.protocol import Location, ObjectInfo, RefChange, StoreStats, Unit
 from provstore.store.system import identity
 
 BATCH: Final = 2048
@@ -96,6 +96,10 @@ class LmdbReader:
         plain = self._plain(place.frame, packed, wanted_by)
         return plain[place.offset_bytes : place.offset_bytes + place.size_bytes]
 
+    def units(self) -> Iterator[Unit]:
+        """Yield everything that is held, in the order in which reading it all is quickest."""
+        return lmdb_checks.units(self._env)
+
     def record(self, record_id: RawId) -> bytes | None:
         """Return the bytes of a record, unchecked, or None."""
         found = self._env.read(lambda txn: self._record(txn, record_id))
@@ -167,11 +171,13 @@ class LmdbReader:
     def ref(self, name: str) -> RawId | None:
         """Return the packet that a ref names, or None."""
         key = name.encode("utf-8", "surrogatepass")
-        return self._env.get("refs", key) if 0 < len(key) <= rows.MAX_REF_BYTES else None
+        stored = self._env.get("refs", key) if 0 < len(key) <= rows.MAX_REF_BYTES else None
+        return None if stored is None else rows.unchecked("refs", key, stored)
 
     def refs(self) -> list[tuple[str, RawId]]:
         """Return all refs, sorted by name."""
-        return sorted((key.decode("utf-8", "replace"), value) for key, value in self._iterate("refs"))
+        found = ((key, rows.unchecked("refs", key, stored)) for key, stored in self._iterate("refs"))
+        return sorted((key.decode("utf-8", "replace"), value) for key, value in found)
 
     def ref_log(self, name: str | None = None) -> list[RefChange]:
         """Return the history of one ref, or of all, oldest first."""
@@ -186,14 +192,24 @@ class LmdbReader:
             for key, value in txn.scan("locations", object_id):
                 if key[:32] != object_id:
                     break
-                found.append(rows.parse_location(value))
+                found.append(rows.parse_location(key, value))
             return found
 
         return sorted(self._env.read(work))
 
     def cached(self, key: bytes) -> bytes | None:
-        """Return a value of the stat cache, or None."""
-        return self._env.get("stat_cache", key)
+        """Return a value of the stat cache, or None; a damaged one counts as none."""
+        stored = self._env.get("stat_cache", key)
+        if stored is None:
+            return None
+        try:
+            return rows.unchecked("stat_cache", key, stored)
+        except StoreDamagedError:
+            return None
+
+    def cached_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return values of the stat cache in the order of their keys, as seen in one reading."""
+        return self._env.read(lambda txn: [txn.get("stat_cache", key) for key in keys])
 
     def stats(self) -> StoreStats:
         """Return sizes; walks what has to be counted."""
@@ -224,7 +240,7 @@ class LmdbReader:
             self._closed = True
             release(self._env)
 
-    def __enter__(self) -> "LmdbReader":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

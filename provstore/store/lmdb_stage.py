@@ -3,7 +3,7 @@
 The order of steps, and what a kill after each leaves, is the crash table of ``stores/LAYOUT.md``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -30,7 +30,7 @@ class Home(NamedTuple):
 class LmdbStage:
     """Everything of one seal; see the protocol."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, replacing: Collection[RawId] = ()) -> None:
         self._home = home
         self._spool = FrameSpool(home.path)
         self._contents = Group(self._spool, home.profile.zstd_level)
@@ -41,7 +41,7 @@ class LmdbStage:
         sweeps, empty = home.env.read(
             lambda txn: (txn.get("settings", b"sweeps") or b"", not txn.entries("objects"))
         )
-        self._staged = Staged(home.path, self._spool, sweeps)
+        self._staged = Staged(home.path, self._spool, sweeps, frozenset(replacing))
         self._was_empty = empty
         self._done = False
 
@@ -66,6 +66,8 @@ class LmdbStage:
         """Say whether the object is held by the store or the stage."""
         if object_id in self._waiting or object_id in self._staged.rows or object_id in self._staged.blobs:
             return True
+        if object_id in self._staged.replacing:
+            return False
         if self._was_empty or object_id in self._staged.relied:
             return object_id in self._staged.relied
         row = self._home.env.get("objects", object_id)
@@ -79,6 +81,8 @@ class LmdbStage:
         staged = self._staged
         if record_id in staged.records or record_id in self._waiting_records:
             return True
+        if record_id in staged.replacing:
+            return False
         if record_id not in staged.relied_records:
             if self._home.env.get("records", record_id) is None:
                 return False
@@ -154,7 +158,7 @@ class LmdbStage:
     def add_location(self, object_id: RawId, location: Location) -> None:
         """Note a place where an object was seen; another signature of one path replaces the earlier."""
         key = rows.location_key(object_id, location.path)
-        self._staged.locations[key] = rows.location_value(location)
+        self._staged.locations[key] = rows.location_value(key, location)
 
     def add_git(self, git_id: bytes, object_id: RawId) -> None:
         """Note the Git blob id of an object, for look-ups."""

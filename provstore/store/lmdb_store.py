@@ -3,20 +3,20 @@
 import os
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Self
 
 from provstore.errors import NewerFormatError, NotAStoreError, ReadOnlyError, StoreDamagedError
 from provstore.ids import RawId
 from provstore.paths import show
-from provstore.store import lmdb_sweep, rows
+from provstore.store import frame, lmdb_checks, lmdb_sweep, rows
 from provstore.store.lmdb_env import Env
 from provstore.store.lmdb_reader import LmdbReader
 from provstore.store.lmdb_registry import acquire, release
 from provstore.store.lmdb_stage import Home, LmdbStage
 from provstore.store.lmdb_txn import Txn
 from provstore.store.profile import DEFAULT, StoreProfile
-from provstore.store.protocol import CommitCounts, Stage
+from provstore.store.protocol import Checks, CommitCounts, Mark, Stage
 from provstore.store.steps import reached
 from provstore.store.system import refused, sync_paths
 
@@ -50,6 +50,7 @@ class LmdbStore(LmdbReader):
         env = acquire(path, profile, writable)
         try:
             _check_format(env.get("settings", b"format"), show(path))
+            env.check_whole()
         except BaseException:
             release(env)
             raise
@@ -70,8 +71,9 @@ class LmdbStore(LmdbReader):
             try:
                 reached("init-index")
                 if env.get("settings", b"format") is None:
-                    env.write(lambda txn: _initialise(txn, show(path)))
+                    env.write(lambda txn: initialise(txn, show(path)))
                 _check_format(env.get("settings", b"format"), show(path))
+                env.check_whole()
                 if profile.sync:
                     sync_paths([path, os.path.dirname(os.path.abspath(path))], path)
                 reached("init-settings")
@@ -89,10 +91,10 @@ class LmdbStore(LmdbReader):
         if not self.writable:
             raise ReadOnlyError(self.where, "it was opened for reading")
 
-    def stage(self) -> Stage:
-        """Begin to gather a seal."""
+    def stage(self, replacing: Collection[RawId] = ()) -> Stage:
+        """Begin to gather a seal; see the protocol for what replaces what."""
         self._require_writable()
-        return LmdbStage(self._home())
+        return LmdbStage(self._home(), replacing)
 
     def sweep(
         self, objects: Sequence[RawId], records: Sequence[RawId], generation: int
@@ -106,10 +108,44 @@ class LmdbStore(LmdbReader):
         self._require_writable()
         return lmdb_sweep.remove_leftovers(self._home(), older_than_ns)
 
+    def remains(self, id: RawId) -> bytes | None:
+        """Return the bytes of something in a frame that does not unpack to its end; see the protocol."""
+
+        def work(txn: Txn) -> tuple[rows.Place, bytes] | None:
+            row = txn.get("objects", id)
+            place = rows.object_place(row) if row is not None and row[:1] == bytes((rows.INLINE,)) else None
+            if row is None and (row := txn.get("records", id)) is not None:
+                place = rows.record_place(row)
+            packed = None if place is None else txn.get("frames", rows.number_key(place.frame))
+            return None if place is None or packed is None else (place, packed)
+
+        found = self._env.read(work)
+        if found is None:
+            return None
+        place, packed = found
+        end = place.offset_bytes + place.size_bytes
+        plain = frame.salvage(packed)
+        return plain[place.offset_bytes : end] if len(plain) >= end else None
+
+    def checks(self) -> Checks:
+        """Return what is remembered of re-reading the store piece by piece."""
+        return lmdb_checks.checks(self._env)
+
+    def note_checks(self, cycle: int, marks: Mapping[bytes, Mark], *, finished: bool) -> None:
+        """Remember, durably, that units were re-read; those that are gone by now are left out."""
+        self._require_writable()
+        lmdb_checks.note_checks(self._env, cycle, marks, finished)
+
+    def rebuilt_ns(self) -> int:
+        """Return when the index was rebuilt from files alone, in ns since the epoch; 0 if it never was."""
+        return int.from_bytes(self._env.get("settings", b"rebuilt_ns") or b"", "big")
+
 
 def _make_directories(path: str) -> None:
     os.makedirs(path, exist_ok=True)
     if not os.path.lexists(os.path.join(path, "data.mdb")):
+        if _has_blobs(path):
+            raise StoreDamagedError(show(path), "data.mdb is gone, but there are blob files")
         strange = set(os.listdir(path)) - {*_DIRECTORIES, "lock.mdb", ".gitignore"}
         if strange:
             raise NotAStoreError(show(path), f"it holds other things ({show(min(strange))}, ...)")
@@ -124,7 +160,8 @@ def _has_blobs(path: str) -> bool:
     return os.path.isdir(blobs) and bool(os.listdir(blobs))
 
 
-def _initialise(txn: Txn, where: str) -> None:
+def initialise(txn: Txn, where: str) -> None:
+    """Write the settings of a new store, unless they are there."""
     if txn.get("settings", b"format") is not None:
         return
     if txn.entries("objects") or txn.entries("refs"):

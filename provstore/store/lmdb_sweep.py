@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -10,6 +11,7 @@ from provstore.ids import RawId
 from provstore.paths import show
 from provstore.store import blobs, frame, rows, writer_lock
 from provstore.store.gathering import RECORD_LEVEL
+from provstore.store.lmdb_checks import pass_on
 from provstore.store.lmdb_commit import (
     generation,
     next_frame,
@@ -24,7 +26,11 @@ from provstore.store.protocol import CommitCounts
 from provstore.store.steps import reached
 from provstore.store.system import refused
 
+REBUILD_SUFFIX: Final = ".rebuild"
+"""End of the name of a directory in ``tmp`` with an index that is being made."""
+
 _BLOB_DIRECTORY_NAME: Final = 2
+_PROCESSES: Final = 1 << 31
 
 _Member = tuple[str, RawId, bytes]
 """Database, key and row of something inside a frame."""
@@ -106,6 +112,7 @@ class _Sweep:
             self._leave(rows.object_place(row))
         elif rows.is_blob(row):
             self.files.append(blobs.relative_path(object_id, row[0] == rows.BLOB_FRAMED))
+            txn.delete("checked", object_id)
         txn.delete("objects", object_id)
         txn.delete("by_sha256", rows.DUPLICATES_KEY, rows.sha_row(row[1:33], object_id))
         places = []
@@ -142,11 +149,12 @@ class _Sweep:
                 plain = frame.unpack(packed)
             except FrameError:
                 return  # whoever repairs it needs what is left of it
-            self._move(txn, plain, survivors)
+            pass_on(txn, key, self._move(txn, plain, survivors))
+        txn.delete("checked", key)
         for last in range(number, number + self._affected[number]):
             txn.delete("frames", rows.number_key(last))
 
-    def _move(self, txn: Txn, plain: bytes, survivors: list[_Member]) -> None:
+    def _move(self, txn: Txn, plain: bytes, survivors: list[_Member]) -> bytes:
         survivors.sort(key=lambda member: _place(member).offset_bytes)
         number = next_frame(txn)
         set_next_frame(txn, number + 1, self._path)
@@ -163,6 +171,7 @@ class _Sweep:
         packed = frame.pack(parts, level)
         txn.put("frames", rows.number_key(number), packed)
         self.stored_bytes += len(packed)
+        return rows.number_key(number)
 
 
 def _place(member: _Member) -> rows.Place:
@@ -176,9 +185,13 @@ def remove_leftovers(home: Home, older_than_ns: int) -> list[str]:
         removed = []
         try:
             for name in _old_files(path, "tmp", older_than_ns):
-                if name != os.path.join("tmp", writer_lock.NAME):
+                if name != os.path.join("tmp", writer_lock.NAME) and not _is_of_the_living(name):
                     os.unlink(os.path.join(path, name))
                     removed.append(name)
+            for name in os.listdir(os.path.join(path, "tmp")):
+                if name.endswith(REBUILD_SUFFIX) and not _is_of_the_living(name):
+                    shutil.rmtree(os.path.join(path, "tmp", name))
+                    removed.append(os.path.join("tmp", name))
             for name in _blob_files(path, older_than_ns):
                 if not _is_indexed(env, name):
                     os.unlink(os.path.join(path, name))
@@ -190,6 +203,20 @@ def remove_leftovers(home: Home, older_than_ns: int) -> list[str]:
             env.write(lambda txn: count.append(remove_unfinished(txn)))
             removed.append(f"{count[-1]} frames")
         return removed
+
+
+def _is_of_the_living(name: str) -> bool:
+    """Say whether the process that a temporary file is named after runs, here and now."""
+    number = os.path.basename(name).split("-")[0]
+    if not number.isdecimal() or not 0 < int(number) < _PROCESSES:
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _old_files(path: str, directory: str, older_than_ns: int) -> Iterator[str]:

@@ -17,12 +17,13 @@ DATABASES: Final[dict[str, bool]] = {
     "ref_log": False,
     "locations": False,
     "stat_cache": False,
+    "checked": False,
     "settings": False,
 }
 """Name of each database, and whether it is one key with sorted duplicates of one width."""
 
 Databases = dict[str, Any]
-"""Open handles by name; a database that an older release never made is not among them."""
+"""Open handles by name; before the first write there are none."""
 
 
 class Txn:
@@ -36,6 +37,10 @@ class Txn:
     def __init__(self, txn: "lmdb.Transaction[bytes]", databases: Databases) -> None:
         self._txn = txn
         self._databases = databases
+
+    def id(self) -> int:
+        """Return the number of the transaction; of a reading one, that of the last commit it sees."""
+        return int(self._txn.id())
 
     def get(self, database: str, key: bytes) -> bytes | None:
         """Return a value or None."""
@@ -93,6 +98,14 @@ class Txn:
         cursor = self._txn.cursor(handle)
         if cursor.last():
             yield from cursor.iterprev()
+
+    def last_key(self, database: str) -> bytes | None:
+        """Return the highest key, or None for an empty database."""
+        handle = self._databases.get(database)
+        if handle is None:
+            return None
+        cursor = self._txn.cursor(handle)
+        return cursor.key() if cursor.last() else None
 
     def scan_duplicates(self, database: str, start: bytes) -> Iterator[bytes]:
         """Yield the values of a look-up database from ``start`` on; must end inside the transaction."""

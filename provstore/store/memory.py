@@ -1,19 +1,22 @@
 """A store in memory: the reference for what every store does, and the place for throw-away seals."""
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Self
 
 from provstore.errors import NotFoundError, NotHeldError, SweptError
 from provstore.ids import Algorithm, Buffer, RawId
 from provstore.store.memory_stage import Content, MemoryStage
 from provstore.store.protocol import (
+    Checks,
     CommitCounts,
     Location,
+    Mark,
     ObjectInfo,
     RefChange,
     Stage,
     StoreStats,
+    Unit,
 )
 from provstore.store.refs import RefMove, change_of, check_moves
 
@@ -42,6 +45,7 @@ class MemoryStore:
         self._log: list[RefChange] = []
         self._generation = 0
         self._sweeps = 0
+        self._checks = Checks(0, False, {})
         self._lock = threading.RLock()
 
     def directory_ids(self) -> frozenset[tuple[int, int]]:
@@ -127,6 +131,10 @@ class MemoryStore:
         """Return a value of the stat cache, or None."""
         return self._content.cached.get(key)
 
+    def cached_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return values of the stat cache in the order of their keys."""
+        return [self.cached(key) for key in keys]
+
     def stats(self) -> StoreStats:
         """Return sizes."""
         with self._lock:
@@ -150,9 +158,9 @@ class MemoryStore:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def stage(self) -> Stage:
-        """Begin to gather a seal."""
-        return MemoryStage(self)
+    def stage(self, replacing: Collection[RawId] = ()) -> Stage:
+        """Begin to gather a seal; see the protocol for what replaces what."""
+        return MemoryStage(self, replacing)
 
     def sweep(
         self, objects: Sequence[RawId], records: Sequence[RawId], generation: int
@@ -176,6 +184,34 @@ class MemoryStore:
     def remove_leftovers(self, older_than_ns: int) -> list[str]:
         """Return nothing: a process that ends leaves nothing here."""
         return []
+
+    def units(self) -> Iterator[Unit]:
+        """Yield everything that is held; here each object and record is read by itself."""
+        with self._lock:
+            objects, records = sorted(self._content.data), sorted(self._content.records)
+        yield from (Unit(id, (id,), ()) for id in objects)
+        yield from (Unit(id, (), (id,)) for id in records)
+
+    def remains(self, id: RawId) -> bytes | None:
+        """Return None: nothing is in frames here."""
+        return None
+
+    def checks(self) -> Checks:
+        """Return what is remembered of re-reading the store piece by piece."""
+        with self._lock:
+            return self._checks._replace(marks=dict(self._checks.marks))
+
+    def note_checks(self, cycle: int, marks: Mapping[bytes, Mark], *, finished: bool) -> None:
+        """Remember that units were re-read."""
+        with self._lock:
+            here = self._content.data.keys() | self._content.records.keys()
+            kept = {**self._checks.marks, **marks}
+            kept = {key: mark for key, mark in kept.items() if key in here}
+            self._checks = Checks(cycle, finished, kept)
+
+    def rebuilt_ns(self) -> int:
+        """Return 0: there is no index to rebuild."""
+        return 0
 
     # -- for its stages ----------------------------------------------------------------------------
 
@@ -209,12 +245,15 @@ class MemoryStore:
         objects = records = stored = 0
         for object_id, info in added.infos.items():
             data = added.data.get(object_id)
-            if object_id not in content.infos or (data is not None and not self.holds(object_id)):
+            again = object_id in added.replacing or not self.holds(object_id)
+            if object_id not in content.infos or (data is not None and again):
                 content.infos[object_id] = info
                 objects += 1
                 if data is not None:
                     content.data[object_id] = data
                     stored += len(data)
+        for record_id in added.replacing & added.records.keys():
+            content.records.pop(record_id, None)
         for record_id, data in added.records.items():
             if content.records.setdefault(record_id, data) is data:
                 records += 1

@@ -1,6 +1,6 @@
 """One seal on its way into a store in memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -29,6 +29,7 @@ class Content:
         self.git: set[tuple[bytes, RawId]] = set()
         self.locations: dict[RawId, dict[bytes, Location]] = {}
         self.cached: dict[bytes, bytes | None] = {}
+        self.replacing: frozenset[RawId] = frozenset()
 
     def is_empty(self) -> bool:
         """Say whether there is nothing."""
@@ -56,9 +57,10 @@ class Home(Protocol):
 class MemoryStage:
     """Everything of one seal; see the protocol."""
 
-    def __init__(self, store: Home) -> None:
+    def __init__(self, store: Home, replacing: Collection[RawId] = ()) -> None:
         self._store = store
         self._added = Content()
+        self._added.replacing = frozenset(replacing)
         self._moves: list[RefMove] = []
         self._relied: tuple[set[RawId], set[RawId]] = (set(), set())
         self._sweeps = store.sweeps()
@@ -76,7 +78,7 @@ class MemoryStage:
         """Say whether the object is held by the store or the stage."""
         if object_id in self._added.data:
             return True
-        held = self._store.holds(object_id)
+        held = object_id not in self._added.replacing and self._store.holds(object_id)
         if held:
             self._relied[0].add(object_id)
         return held
@@ -85,7 +87,7 @@ class MemoryStage:
         """Say whether the record is in the store or the stage."""
         if record_id in self._added.records:
             return True
-        held = self._store.record(record_id) is not None
+        held = record_id not in self._added.replacing and self._store.record(record_id) is not None
         if held:
             self._relied[1].add(record_id)
         return held

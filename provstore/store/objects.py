@@ -12,7 +12,7 @@ from provstore.errors import IntegrityError, MalformedError, NotFoundError, NotH
 from provstore.ids import RECORD_KINDS, Buffer, Digests, RawId, TwinHasher, digests, object_id, record_id
 from provstore.merkle import Fetch
 from provstore.records.packet import Packet, check_packet
-from provstore.store.protocol import Reader
+from provstore.store.protocol import Reader, Store
 
 WHOLE_LIMIT_BYTES: Final = 64 << 20
 """Largest object that :func:`read` returns in one piece."""
@@ -52,6 +52,23 @@ def copy(reader: Reader, id: RawId, write: Callable[[Buffer], object]) -> Digest
         raise NotFoundError(id.hex(), f"no such object in {reader.where}")
     if info.placement == "external":
         raise NotHeldError(id.hex(), "external")
+    found = recount(reader, id, write)
+    if found.sha256 != info.sha256 or found.size_bytes != info.size_bytes:
+        raise IntegrityError(
+            id.hex(), f"an index entry with another SHA-256 or size ({found.size_bytes} bytes)"
+        )
+    return found
+
+
+def recount(reader: Reader, id: RawId, write: Callable[[Buffer], object]) -> Digests:
+    """Do as :func:`copy` does, but take SHA-256 and size from the bytes, whatever the index states.
+
+    For repairs: an index entry may be wrong where the bytes are not.
+
+    Raises:
+        IntegrityError: the bytes do not hash to ``id``.
+        NotFoundError, NotHeldError: it is unknown, or its bytes are elsewhere.
+    """
     twin = TwinHasher()
     for chunk in reader.chunks(id):
         twin.update(chunk)
@@ -59,11 +76,16 @@ def copy(reader: Reader, id: RawId, write: Callable[[Buffer], object]) -> Digest
     found = twin.digests()
     if found.blake3 != id:
         raise IntegrityError(id.hex(), found.blake3.hex())
-    if found.sha256 != info.sha256 or found.size_bytes != info.size_bytes:
-        raise IntegrityError(
-            id.hex(), f"an index entry with another SHA-256 or size ({found.size_bytes} bytes)"
-        )
     return found
+
+
+def salvaged(store: Store, id: RawId, *, record: bool) -> bytes | None:
+    """Return the bytes of something in a frame that breaks behind them, if they hash right."""
+    data = store.remains(id)
+    if data is None:
+        return None
+    found = {record_id(kind, data) for kind in RECORD_KINDS} if record else {object_id(data)}
+    return data if id in found else None
 
 
 def check(reader: Reader, id: RawId) -> Digests:

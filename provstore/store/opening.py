@@ -8,6 +8,7 @@ import msgspec
 
 from provstore.errors import NotAStoreError, SpecError
 from provstore.paths import show
+from provstore.store.lmdb_rebuild import Rebuilt, Told, rebuild
 from provstore.store.lmdb_store import LmdbStore
 from provstore.store.pack import PackStore
 from provstore.store.profile import DEFAULT, StoreProfile
@@ -52,6 +53,20 @@ def init_store(path: AnyPath, *, profile: StoreProfile | None = None) -> Store:
         StoreFullError, InputOutputError: the system refused.
     """
     return LmdbStore.create(os.fsdecode(path), profile=profile or DEFAULT)
+
+
+def rebuild_store(path: AnyPath, told: Told, *, profile: StoreProfile | None = None) -> Rebuilt:
+    """Make a new index for a store, or for the ``.prov`` inside ``path``, from its blob files alone.
+
+    Raises:
+        NotAStoreError, UsageError, StoreBusyError, StoreFullError, InputOutputError: see
+            :func:`provstore.store.lmdb_rebuild.rebuild`.
+    """
+    place = os.fsdecode(path)
+    inner = os.path.join(place, STORE_NAME)
+    if not os.path.lexists(os.path.join(place, "blobs")) and os.path.lexists(os.path.join(inner, "blobs")):
+        place = inner
+    return rebuild(place, told, profile or DEFAULT)
 
 
 def open_pack(path: AnyPath) -> PackStore:
@@ -107,7 +122,7 @@ def load_profile(path: AnyPath) -> StoreProfile:
             return msgspec.convert(tomllib.load(file), StoreProfile)
     except OSError as error:
         raise refused(error, show(place)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+    except (ValueError, RecursionError) as error:  # also of a number with too many digits
         raise SpecError(show(place), str(error)) from error
 
 

@@ -1,7 +1,9 @@
 """Reading a pack file in place: positions are checked against the file before they are followed."""
 
+import itertools
 import os
-from collections.abc import Iterable, Iterator
+import struct
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Self
 
 from blake3 import blake3
@@ -13,7 +15,7 @@ from provstore.store import frame
 from provstore.store import pack_format as form
 from provstore.store.frame_cache import FrameCache
 from provstore.store.pack_format import PackRow
-from provstore.store.protocol import Location, ObjectInfo, RefChange, StoreStats
+from provstore.store.protocol import Location, ObjectInfo, RefChange, StoreStats, Unit
 from provstore.store.rows import MAX_RECORD_BYTES
 from provstore.store.system import refused
 
@@ -188,6 +190,21 @@ class PackStore:
 
         return [id for _, id in sorted(found, key=order)]
 
+    def units(self) -> Iterator[Unit]:
+        """Yield everything that the pack holds, frame by frame."""
+        order = struct.Struct(">QIB")
+        places = [
+            order.pack(row.position, row.offset_bytes, row.kind == form.RECORD) + row.id
+            for row in self._all_rows()
+            if row.kind != form.ABSENT
+        ]
+        places.sort()
+        for position, members in itertools.groupby(places, lambda place: place[:8]):
+            found: tuple[list[RawId], list[RawId]] = ([], [])
+            for member in members:
+                found[member[order.size - 1]].append(member[order.size :])
+            yield Unit(position, tuple(found[0]), tuple(found[1]))
+
     def match(self, algorithm: Algorithm, prefix: str) -> list[RawId]:
         """Return the ids whose digest begins with ``prefix``; a pack knows no Git ids."""
         found: list[RawId] = []
@@ -225,6 +242,10 @@ class PackStore:
     def cached(self, key: bytes) -> bytes | None:
         """Return None: a pack has no stat cache."""
         return None
+
+    def cached_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return values of the stat cache in the order of their keys."""
+        return [self.cached(key) for key in keys]
 
     def directory_ids(self) -> frozenset[tuple[int, int]]:
         """Return nothing: a pack is a file that may be read like any other."""

@@ -32,6 +32,9 @@ RECORD_FRAME_BYTES: Final = 128 << 10
 
 MAX_NAME_BYTES: Final = 480
 
+MAX_ROOTS_BYTES: Final = 16 << 20
+"""Most bytes of all roots: they are read at once. Without names, some 490,000 packets."""
+
 
 class PackRow(NamedTuple):
     """One record or object of a pack.
@@ -101,6 +104,8 @@ def check_layout(trailer: bytes, size_bytes: int, where: str) -> Layout:
         raise PackError(
             where, f"its index does not end at byte {layout.roots_position}, where its roots begin"
         )
+    if end - layout.roots_position > MAX_ROOTS_BYTES:
+        raise PackError(where, f"its trailer leaves {end - layout.roots_position} bytes for roots")
     if layout.roots_count > (end - layout.roots_position) // ROOT.size:
         raise PackError(where, f"its trailer states {layout.roots_count} roots, more than it has room for")
     return layout

@@ -201,7 +201,10 @@ def _finish(writer: _Writer, rows: _Rows, roots: Sequence[tuple[str, RawId]]) ->
         {(check_ref_name(name) if name else name, id) for name, id in roots},
         key=lambda root: (root[0].encode(), root[1]),
     )
-    writer.put(form.roots_bytes(ordered))
+    listed = form.roots_bytes(ordered)
+    if len(listed) > form.MAX_ROOTS_BYTES:
+        raise PackError(_WHERE, f"{len(ordered)} packets are more than one pack can name")
+    writer.put(listed)
     writer.put(form.TRAILER.pack(index, rows.count, at, len(ordered)))
     writer.put(writer.digest())
     writer.put(form.END_MAGIC)

@@ -5,7 +5,7 @@ A reader gives back what is stored, unchecked: only :mod:`provstore.store.object
 gathers a whole seal in a :class:`Stage` and makes it visible in one commit.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Literal, NamedTuple, Protocol, Self
 
@@ -109,6 +109,48 @@ class CommitCounts(NamedTuple):
     syncs: int
 
 
+class Unit(NamedTuple):
+    """What is read in one piece: a frame or a file, with the objects and records that begin in it.
+
+    Attributes:
+        key: what the store knows it by; 8 bytes for a frame, the object's id for a file of its own.
+        objects: ids, in the order of their bytes.
+        records: ids, in the order of their bytes.
+    """
+
+    key: bytes
+    objects: tuple[RawId, ...]
+    records: tuple[RawId, ...]
+
+
+class Mark(NamedTuple):
+    """When a unit was last re-read.
+
+    Attributes:
+        cycle: number of the round of checks, from 1.
+        taken_ns: nanoseconds since the epoch.
+        damaged: something in it was damaged then.
+    """
+
+    cycle: int
+    taken_ns: int
+    damaged: bool
+
+
+class Checks(NamedTuple):
+    """How far a store is with re-reading itself piece by piece.
+
+    Attributes:
+        cycle: number of the latest round, 0 before the first.
+        finished: everything was re-read in it.
+        marks: of every unit that was ever re-read, by its key.
+    """
+
+    cycle: int
+    finished: bool
+    marks: dict[bytes, Mark]
+
+
 class AnyRef:
     """Marker: a ref may be moved whatever it names now."""
 
@@ -140,6 +182,9 @@ class Reader(Protocol):
     def in_storage_order(self, object_ids: Iterable[RawId]) -> list[RawId]:
         """Return the ids in the order in which reading them all is quickest; unknown ones come last."""
 
+    def units(self) -> Iterator[Unit]:
+        """Yield everything that is held, in the order in which reading it all is quickest."""
+
     def record(self, record_id: RawId) -> bytes | None:
         """Return the bytes of a record, unchecked, or None."""
 
@@ -169,6 +214,9 @@ class Reader(Protocol):
 
     def cached(self, key: bytes) -> bytes | None:
         """Return a value of the stat cache, or None. Its content is the business of ``files``."""
+
+    def cached_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return values of the stat cache in the order of their keys, as seen in one reading."""
 
     def directory_ids(self) -> frozenset[tuple[int, int]]:
         """Return device and inode of the directories that a walk must not enter: the store's own."""
@@ -264,8 +312,12 @@ class Stage(Protocol):
 class Store(Reader, Protocol):
     """A store that can be written."""
 
-    def stage(self) -> Stage:
+    def stage(self, replacing: Collection[RawId] = ()) -> Stage:
         """Begin to gather a seal.
+
+        Args:
+            replacing: objects and records that count as absent until the stage adds them; what it adds
+                takes the place of what is there, and frames and files that lose their last member go.
 
         Raises:
             ReadOnlyError: the store was opened for reading.
@@ -287,3 +339,22 @@ class Store(Reader, Protocol):
 
         Files touched after ``older_than_ns`` stay, since their writer may live.
         """
+
+    def remains(self, id: RawId) -> bytes | None:
+        """Return the bytes of an inline object or a record out of a frame that does not unpack to its end.
+
+        Unchecked: the caller holds them against the id. None when the frame breaks before their end.
+        """
+
+    def checks(self) -> Checks:
+        """Return what is remembered of re-reading the store piece by piece."""
+
+    def note_checks(self, cycle: int, marks: Mapping[bytes, Mark], *, finished: bool) -> None:
+        """Remember, durably, that units were re-read; those that are gone by now are left out.
+
+        Raises:
+            ReadOnlyError: the store was opened for reading.
+        """
+
+    def rebuilt_ns(self) -> int:
+        """Return when the index was rebuilt from files alone, in ns since the epoch; 0 if it never was."""

@@ -10,6 +10,7 @@ from blake3 import blake3
 
 from provstore.errors import StoreDamagedError
 from provstore.ids import RawId
+from provstore.paths import show
 from provstore.store.frame import MAX_PLAIN
 from provstore.store.protocol import Location, ObjectInfo, Placement, RefChange, StatSignature
 
@@ -28,6 +29,8 @@ _PLACEMENTS: Final[dict[int, Placement]] = {
     EXTERNAL: "external",
 }
 
+_ROW_BYTES: Final = {INLINE: 44, BLOB_RAW: 49, BLOB_FRAMED: 49, EXTERNAL: 41}
+
 MAX_FRAME_NUMBER: Final = (1 << 32) - 1
 MAX_OFFSET: Final = (1 << 24) - 1
 MAX_RECORD_BYTES: Final = 64 << 20
@@ -39,12 +42,16 @@ MAX_REF_BYTES: Final = 480
 DUPLICATES_KEY: Final = b"*"
 """The only key of the look-up databases; their rows are its sorted duplicates of one width."""
 
+CHECK_BYTES: Final = 4
+"""Length of the check at the end of values whose bytes no id vouches for."""
+
 SHA_PREFIX: Final = 6
 GIT_BYTES: Final = 20
 GIT_ID_PREFIX: Final = 12
 
 _BLOB: Final = struct.Struct("<B32sQQ")
 _EXTERNAL: Final = struct.Struct("<B32sQ")
+EXTERNAL_BYTES: Final = _EXTERNAL.size
 _SIGNATURE: Final = struct.Struct("<QQQqq")
 _CHANGE: Final = struct.Struct("<qB")
 
@@ -103,15 +110,21 @@ def object_info(row: bytes) -> ObjectInfo:
     Raises:
         StoreDamagedError: no row of ours.
     """
-    placement = _PLACEMENTS.get(row[0]) if len(row) >= 41 else None
-    if placement is None:
+    placement = _PLACEMENTS.get(row[0]) if row else None
+    if placement is None or len(row) != _ROW_BYTES[row[0]]:
         raise StoreDamagedError("objects", f"row {row[:64].hex()} has an unknown form")
     size = int.from_bytes(row[33:37] if placement == "inline" else row[33:41], "little")
     return ObjectInfo(size, row[1:33], placement)
 
 
 def object_place(row: bytes) -> Place:
-    """Return where an inline object is, from its row."""
+    """Return where an inline object is, from its row.
+
+    Raises:
+        StoreDamagedError: no row of an inline object.
+    """
+    if len(row) != _ROW_BYTES[INLINE]:
+        raise StoreDamagedError("objects", f"row {row[:64].hex()} has an unknown form")
     return _unpack_place(row[33:])
 
 
@@ -146,6 +159,28 @@ def moved(row: bytes, frames: int) -> bytes:
     return row[:-4] + (int.from_bytes(row[-4:], "little") + frames).to_bytes(4, "little")
 
 
+def checked(key: bytes, value: bytes) -> bytes:
+    """Return a value that nothing else vouches for with a short check of key and value at its end.
+
+    Example:
+        >>> unchecked("refs", b"run", checked(b"run", b"packet"))
+        b'packet'
+    """
+    return value + blake3(key + value).digest(CHECK_BYTES)
+
+
+def unchecked(database: str, key: bytes, stored: bytes) -> bytes:
+    """Return the value inside what :func:`checked` made.
+
+    Raises:
+        StoreDamagedError: key or value were altered.
+    """
+    value = stored[:-CHECK_BYTES]
+    if len(stored) < CHECK_BYTES or checked(key, value) != stored:
+        raise StoreDamagedError(database, f"the value of {show(key[:80])} is not the one that was written")
+    return value
+
+
 def number_key(number: int) -> bytes:
     """Return the key of a frame or of a step of the ref log."""
     return number.to_bytes(8, "big")
@@ -166,17 +201,18 @@ def location_key(object_id: RawId, path: bytes) -> bytes:
     return object_id + blake3(path).digest(8)
 
 
-def location_value(location: Location) -> bytes:
+def location_value(key: bytes, location: Location) -> bytes:
     """Return the value of a location."""
-    return _SIGNATURE.pack(*location.signature) + location.path
+    return checked(key, _SIGNATURE.pack(*location.signature) + location.path)
 
 
-def parse_location(value: bytes) -> Location:
+def parse_location(key: bytes, stored: bytes) -> Location:
     """Return a location from its value.
 
     Raises:
         StoreDamagedError: no value of ours.
     """
+    value = unchecked("locations", key, stored)
     if len(value) < _SIGNATURE.size:
         raise StoreDamagedError("locations", f"value {value.hex()} is cut short")
     return Location(value[_SIGNATURE.size :], StatSignature(*_SIGNATURE.unpack_from(value)))
@@ -186,15 +222,17 @@ def change_value(change: RefChange) -> bytes:
     """Return the value of a step of the ref log; its sequence is the key."""
     ids = (change.id, change.previous, change.observation)
     flags = sum(1 << bit for bit, id in enumerate(ids) if id is not None)
-    return _CHANGE.pack(change.taken_ns, flags) + b"".join(id or b"" for id in ids) + change.name.encode()
+    value = _CHANGE.pack(change.taken_ns, flags) + b"".join(id or b"" for id in ids) + change.name.encode()
+    return checked(number_key(change.sequence), value)
 
 
-def parse_change(key: bytes, value: bytes) -> RefChange:
+def parse_change(key: bytes, stored: bytes) -> RefChange:
     """Return a step of the ref log.
 
     Raises:
         StoreDamagedError: no value of ours.
     """
+    value = unchecked("ref_log", key, stored)
     if len(key) != 8 or len(value) < _CHANGE.size:
         raise StoreDamagedError("ref_log", f"step {key.hex()} is cut short")
     taken_ns, flags = _CHANGE.unpack_from(value)

@@ -1,4 +1,4 @@
-"""Names of the steps of a commit, a sweep and a pack, and a hook where tests stop a process.
+"""Names of the steps of a commit, a sweep, a rebuild and a pack, and a hook where tests stop a process.
 
 ``stores/LAYOUT.md`` says what a kill at each step leaves; a test kills a child at each and looks.
 """
@@ -17,10 +17,14 @@ COMMIT_STEPS: Final = (
     "index-committed",
     "commit-finished",
 )
+REPLACE_STEPS: Final = ("replaced-removed",)
+"""After the steps of a commit, where the stage replaces what is damaged."""
+
+REBUILD_STEPS: Final = ("rebuild-written", "rebuild-kept", "rebuild-renamed", "rebuild-finished")
 SWEEP_STEPS: Final = ("sweep-written", "sweep-committed", "sweep-blobs-removed")
 INIT_STEPS: Final = ("init-directories", "init-index", "init-settings")
 PACK_STEPS: Final = ("pack-written", "pack-synced", "pack-renamed", "pack-directory-synced")
-STEPS: Final = INIT_STEPS + COMMIT_STEPS + SWEEP_STEPS + PACK_STEPS
+STEPS: Final = INIT_STEPS + COMMIT_STEPS + REPLACE_STEPS + SWEEP_STEPS + REBUILD_STEPS + PACK_STEPS
 
 
 def _go_on(step: str) -> None:

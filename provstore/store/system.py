@@ -56,9 +56,10 @@ def sync_paths(paths: Sequence[str], within: str) -> int:
         return len(paths)
     number = os.open(within, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        if syncfs(number):
+        while syncfs(number):
             code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code), within)
+            if code != errno.EINTR:
+                raise OSError(code, os.strerror(code), within)
     finally:
         os.close(number)
     return 1

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from provstore import records
+from provstore import merkle, records
 from provstore.errors import IntegrityError, MalformedError, NotFoundError
 from provstore.ids import RawId, to_raw
 from provstore.merkle import Fetch
@@ -56,7 +56,7 @@ class Closure:
             return
         yield here
         if isinstance(found, Packet):
-            for entry in check_packet(found, f"packet {id.hex()}").entries:
+            for entry in found.entries:
                 yield from self._entry(entry)
         elif isinstance(found, Verdict):
             yield from self._verdict(found)
@@ -71,8 +71,13 @@ class Closure:
                     yield needed
 
     def _record(self, needed: Needed) -> records.Record | None:
+        where = needed.id.hex()
         try:
-            return records.decode(self._fetch(needed.id), needed.id.hex())
+            data = self._fetch(needed.id)
+            if records.kind_of(data, where) in ("tree", "tree-index"):
+                return merkle.open_node(data, f"tree {where}").node
+            found = records.decode(data, where)
+            return check_packet(found, f"packet {where}") if isinstance(found, Packet) else found
         except (IntegrityError, NotFoundError, MalformedError) as error:
             if self._broken is None:
                 raise

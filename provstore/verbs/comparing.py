@@ -3,16 +3,18 @@
 import os
 import stat
 from collections.abc import Iterator
+from typing import Final
 
 from provstore import merkle
-from provstore.errors import InputOutputError, NotFoundError, UnsafePathError
+from provstore.errors import IntegrityError, MalformedError, NotFoundError, UnsafePathError
 from provstore.files import hashing
 from provstore.files.checksums import ChecksumLine, parse_checksums
-from provstore.files.hashing import hash_file
+from provstore.files.hashing import hash_file, read_file
 from provstore.files.ingest import Ingested, Options, ingest
 from provstore.files.ingest_file import ingest_file
 from provstore.files.progress import Meter, Reporter
-from provstore.files.walk import Root, type_name, walk
+from provstore.files.root import Root, type_name
+from provstore.files.walk import walk
 from provstore.ids import RawId, to_raw
 from provstore.paths import check_path, join, show
 from provstore.records.packet import Entry
@@ -25,6 +27,9 @@ from provstore.store.protocol import Reader
 from provstore.verbs.members import Only, entry_members, single
 
 Path = str | bytes | os.PathLike[str]
+
+MAX_LIST_BYTES: Final = 256 << 20
+"""Largest checksum file."""
 
 
 class _Comparison:
@@ -174,11 +179,12 @@ class _Comparison:
         info = self.reader.info(to_raw(a.blake3)) if a.blake3 else None
         if info is None or info.placement == "external" or info.size_bytes > (64 << 20):
             return None
-        sealed = objects.read(self.reader, to_raw(a.blake3 or ""))
         try:
+            sealed = objects.read(self.reader, to_raw(a.blake3 or ""))
             with open(join(self.base, entry.role.encode(), path), "rb") as file:
                 here = file.read(len(sealed) + 1)
-        except OSError:
+        except (OSError, IntegrityError, MalformedError, NotFoundError):
+            # What the store holds is verify's business; here it only helps to point.
             return None
         length = min(len(sealed), len(here))
         offset = next(
@@ -304,11 +310,9 @@ def verify_checksums(
         ChecksumFileError: a line in no known form.
     """
     path = os.path.abspath(os.fsencode(file))
-    try:
-        with open(path, "rb") as source:
-            data = source.read()
-    except OSError as error:
-        raise InputOutputError(show(path), error.errno or 0, error.strerror or str(error)) from error
+    data = read_file(path, MAX_LIST_BYTES)
+    if len(data) > MAX_LIST_BYTES:
+        raise MalformedError(show(path), f"is larger than any checksum file ({MAX_LIST_BYTES} bytes)")
     lines = parse_checksums(data, show(path), "blake3" if algorithm == "blake3" else "sha256")
     meter = Meter(progress, files_total=len(lines))
     checks: list[Check] = []

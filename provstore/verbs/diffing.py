@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from provstore import merkle, records
 from provstore.errors import MalformedError, NotFoundError
+from provstore.files.excluding import Excluder
 from provstore.ids import RawId, to_raw
 from provstore.merkle import Fetch
 from provstore.paths import show
@@ -24,6 +25,8 @@ from provstore.verbs.sealing import SealOptions, seal_paths
 
 _ENVIRONMENT: Final = frozenset({"environment", "host", "idle"})
 _RESULT: Final = frozenset({"benchmark-log", "server-log", "metrics", "record", "receipt"})
+
+_FILES: Final = frozenset({"file", "executable"})
 
 _LONGEST_VALUE: Final = 400
 
@@ -150,11 +153,16 @@ class _Diff:
     def trees(self, x: Entry, y: Entry) -> None:
         differing = 0
         changes = merkle.diff(self.a.fetch, to_raw(x.tree or ""), self.b.fetch, to_raw(y.tree or ""))
+        left_out = Excluder(x.exclude if self.b.plain else y.exclude if self.a.plain else ())
         for path, a, b in changes:
+            if (a is None or b is None) and left_out.rule(*os.path.split(path)) is not None:
+                # The packet says that this is no part of it; the directory that was just read has it.
+                differing += a is not None and a.kind in _FILES
+                continue
             if a is not None and b is not None and a.kind != "directory" and b.kind != "directory":
                 if _same_bytes(a, b):
                     continue
-                differing += 1
+                differing += a.kind in _FILES
                 self.changed.append(_change(x.role, path, a, b, self.note(x, y, path)))
                 continue
             for node, fetch, gone in ((a, self.a.fetch, True), (b, self.b.fetch, False)):
@@ -163,7 +171,7 @@ class _Diff:
         self.kept += max(0, x.files - differing)
 
     def whole(self, role: str, path: bytes, node: TreeEntry, fetch: Fetch, *, gone: bool) -> int:
-        """Report a member that only one side has, and everything below it; returns how many the first had."""
+        """Report a member that only one side has, and everything below it; returns the first side's files."""
         nodes = [(path, node)]
         if node.kind == "directory":
             below = list(merkle.walk(fetch, to_raw(node.tree or ""), path))
@@ -173,7 +181,7 @@ class _Diff:
                 self.removed.append(_change(role, inner, found, None))
             else:
                 self.added.append(_change(role, inner, None, found))
-        return len(nodes) if gone else 0
+        return sum(found.kind in _FILES for _, found in nodes) if gone else 0
 
     def places(self, before: list[Entry], after: list[Entry]) -> None:
         """Compare entries of which one side has others than the other, by where their members lie."""
@@ -192,7 +200,7 @@ class _Diff:
             x, y = sides[0].get(place), sides[1].get(place)
             if x is not None and y is not None:
                 if _same_bytes(x.node, y.node):
-                    self.kept += 1
+                    self.kept += x.node.kind in _FILES
                 else:
                     self.changed.append(_change(x.entry.role, x.path, x.node, y.node))
             elif x is not None:

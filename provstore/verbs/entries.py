@@ -4,8 +4,9 @@ import os
 from typing import Final, NamedTuple, cast
 
 from provstore import merkle
-from provstore.errors import InputOutputError, NotFoundError, SpecError, UsageError
+from provstore.errors import SpecError, UsageError
 from provstore.files.checksums import ChecksumLine, parse_checksums
+from provstore.files.hashing import read_file
 from provstore.files.ingest import Ingested, Options, ingest
 from provstore.files.ingest_file import ingest_file
 from provstore.files.inspect_hub import revisions_of, snapshot_of, unfinished
@@ -18,6 +19,7 @@ from provstore.store.objects import Records
 from provstore.store.protocol import Reader, Stage
 from provstore.verbs import pins
 from provstore.verbs.inspecting import Inspection
+from provstore.verbs.members import MAX_FILES
 from provstore.verbs.spec import EntrySpec
 
 IMPLIED_EXCLUDES: Final[dict[str, tuple[str, ...]]] = {
@@ -29,6 +31,9 @@ IMPLIED_EXCLUDES: Final[dict[str, tuple[str, ...]]] = {
 
 EMPTY_TREE: Final = merkle.build([])[-1][0]
 """Id of a directory without members."""
+
+MAX_MANIFEST_BYTES: Final = 64 << 20
+"""Largest checksum file; it is read and kept in one piece."""
 
 FOLLOWED: Final = frozenset({"model"})
 """Kinds whose symlinks always stand for their targets, as in the cache layout of a Hub client."""
@@ -126,10 +131,14 @@ def from_spec(spec: EntrySpec, base: bytes, where: str) -> Source:
     def absolute(path: str | None) -> bytes | None:
         return None if path is None else os.path.normpath(os.path.join(base, os.fsencode(path)))
 
-    path = absolute(spec.path)
-    if path is not None and not os.path.lexists(path):
-        raise NotFoundError(show(path), f"{where}: entry {spec.role!r} needs it")
-    return Source(spec.role, spec.kind, path, spec, absolute(spec.manifest), f"{where}: entry {spec.role!r}")
+    return Source(
+        spec.role,
+        spec.kind,
+        absolute(spec.path),
+        spec,
+        absolute(spec.manifest),
+        f"{where}: entry {spec.role!r}",
+    )
 
 
 def seal_entry(work: Work, source: Source, *, exclude: tuple[str, ...]) -> Entry:
@@ -153,24 +162,28 @@ def seal_entry(work: Work, source: Source, *, exclude: tuple[str, ...]) -> Entry
             "name what it points to, or have links followed"
         )
     is_directory = os.path.isdir(source.path)
+    path = source.path
     if is_directory and source.kind == "model":
-        source = source._replace(path=snapshot_of(source.path, spec.revision if spec else None))
+        path = snapshot_of(path, spec.revision if spec else None)
+        source = source._replace(path=path)
     run = ingest if is_directory else ingest_file
-    ingested = run(work.stage, work.store, work.known, source.path, options, work.meter)
+    ingested = run(work.stage, work.store, work.known, path, options, work.meter)
     work.take(source.role, ingested)
     if ingested.changed or (ingested.unreadable and not work.holes):
         return _entry(source, ingested, (), (), excludes, follow)
-    root = source.path if is_directory else os.path.dirname(source.path)
+    root = path if is_directory else os.path.dirname(path)
     work.bundles += [os.path.join(root, path) for path in ingested.bundles]
+    if ingested.files > MAX_FILES:
+        raise UsageError(f"{source.role or show(path)}: {ingested.files} files, over {MAX_FILES} an entry")
     if ingested.tree == EMPTY_TREE:
-        work.empty.append(source.role or show(source.path))
+        work.empty.append(source.role or show(path))
     held = _pins(work, source, ingested)
-    inspected = work.inspection.entry(source.kind, source.path, ingested)
+    inspected = work.inspection.entry(source.kind, path, ingested)
     work.problems += inspected.problems
     work.notes += inspected.notes
     if source.kind == "model":
         work.problems += _partial(ingested, work)
-        work.problems += unfinished(source.path) if is_directory else []
+        work.problems += unfinished(path) if is_directory else []
     if spec is not None and spec.commit is not None:
         held += (Pin(kind="commit", value=spec.commit),)
         if inspected.commit != spec.commit:
@@ -238,11 +251,11 @@ def origins(spec: EntrySpec | None) -> tuple[Origin, ...]:
 def _manifest(work: Work, source: Source) -> tuple[list[ChecksumLine], RawId]:
     """Read a checksum file, keep it in the store, and return its lines and id."""
     path = source.manifest or b""
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise InputOutputError(show(path), error.errno or 0, error.strerror or str(error)) from error
+    data = read_file(path, MAX_MANIFEST_BYTES)
+    if len(data) > MAX_MANIFEST_BYTES:
+        raise SpecError(
+            source.place, f"{show(path)} is larger than any manifest ({MAX_MANIFEST_BYTES} bytes)"
+        )
     found = digests(data)
     if not work.stage.has_object(found.blake3):
         work.stage.add_object(found, data)

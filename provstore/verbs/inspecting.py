@@ -15,9 +15,9 @@ from provstore.files.inspect_elf import inspect_elf, is_elf
 from provstore.files.inspect_git import conversions, inspect_git
 from provstore.files.inspect_hub import blob_problem
 from provstore.files.inspect_python import inspect_python_env
-from provstore.files.inspect_safetensors import index_shards, inspect_safetensors
+from provstore.files.inspect_safetensors import MAX_INDEX_BYTES, index_shards, inspect_safetensors
 from provstore.files.inspect_text import text_facts
-from provstore.files.walk import Root
+from provstore.files.root import Root
 from provstore.ids import RawId
 from provstore.paths import show
 from provstore.records.facts import Fact, Facts
@@ -108,7 +108,7 @@ class Inspection:
 
     def _file(self, kind: str, path: bytes, ingested: Ingested) -> Inspected:
         entry = ingested.file
-        if entry is None or entry.blake3 is None:
+        if entry is None or entry.blake3 is None or entry.state is not None:
             return Inspected(())
         source = bytes.fromhex(entry.blake3)
         if kind in ("native", "model"):
@@ -184,7 +184,7 @@ class Inspection:
         for path in sorted(names):
             if path.endswith(b".safetensors.index.json"):
                 with Root(base) as root, _opened(root, path) as file:
-                    shards = index_shards(file.read(64 << 20), show(path))
+                    shards = index_shards(file.read(MAX_INDEX_BYTES + 1), show(path))
                 folder = os.path.dirname(path)
                 absent = [s for s in shards if os.path.join(folder, s.encode()) not in names]
                 problems += [f"{show(path)}: lists {show(shard)}, which is not there" for shard in absent]
@@ -250,5 +250,10 @@ def thin_bundles(bundles: Sequence[bytes]) -> list[str]:
     problems: list[str] = []
     for path in bundles:
         others = [other for other in bundles if other != path]
-        problems += bundle_problems(path, others)
+        try:
+            problems += bundle_problems(path, others)
+        except InspectError as error:
+            problems.append(
+                f"{error.message}; copy the bundle again, or make it anew with `git bundle create`"
+            )
     return problems

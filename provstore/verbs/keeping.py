@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from blake3 import blake3
 
 from provstore import records
+from provstore.errors import IntegrityError, MalformedError, StoreDamagedError
 from provstore.ids import RawId, digests, to_raw
 from provstore.records.verdict import Verdict
 from provstore.store import objects
@@ -47,8 +48,16 @@ def keep(store: Store, verdict: Verdict, policy: bytes, facts: Iterable[tuple[Ra
 def verdict_ids(reader: Reader, packet: RawId) -> tuple[RawId, ...]:
     """Return the ids of the verdicts that were kept for a packet, oldest first."""
     data = reader.cached(_key(packet)) or b""
-    ids = (data[at : at + 32] for at in range(0, len(data) - 31, 32))
-    return tuple(id for id in ids if reader.record(id) is not None)
+    ids = (bytes(data[at : at + 32]) for at in range(0, len(data) - 31, 32))
+    return tuple(id for id in ids if _is_here(reader, id))
+
+
+def _is_here(reader: Reader, id: RawId) -> bool:
+    """Say whether a record is in the store, be it whole or damaged."""
+    try:
+        return reader.record(id) is not None
+    except (IntegrityError, MalformedError, StoreDamagedError):
+        return True
 
 
 def verdicts(reader: Reader, packet: RawId) -> tuple[tuple[RawId, Verdict], ...]:

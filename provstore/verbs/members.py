@@ -4,16 +4,22 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from provstore import merkle
-from provstore.errors import EmptyError, NotFoundError
+from provstore.errors import EmptyError, MalformedError, NotFoundError
 from provstore.ids import to_raw
 from provstore.merkle import Fetch
 from provstore.paths import join, show, unshow
 from provstore.records.packet import Entry, Origin, Packet
 from provstore.records.tree import TreeEntry
 from provstore.reports import Missing
+
+MAX_FILES: Final = 1 << 22
+"""Most files of one entry."""
+
+MAX_OTHERS: Final = 1 << 19
+"""Most links, directories and holes of one entry, and files beyond what it states."""
 
 
 class Member(NamedTuple):
@@ -48,6 +54,19 @@ def single(entry: Entry) -> TreeEntry | None:
     )
 
 
+def most_members(entry: Entry) -> int:
+    """Return how many members an entry may have, 0 if it states more files than any may have."""
+    return entry.files + MAX_OTHERS if entry.files <= MAX_FILES else 0
+
+
+def too_many(entry: Entry) -> str:
+    """Return the sentence about an entry that unfolds to more members than it may."""
+    return (
+        f"entry {entry.role!r} states {entry.files} files and unfolds to more members than that allows "
+        f"(at most {MAX_FILES} files, {MAX_OTHERS} links and directories)"
+    )
+
+
 def members(fetch: Fetch, packet: Packet) -> Iterator[Member]:
     """Yield every member of a packet: entries in the order of roles, parents before children."""
     for entry in packet.entries:
@@ -55,9 +74,19 @@ def members(fetch: Fetch, packet: Packet) -> Iterator[Member]:
 
 
 def entry_members(fetch: Fetch, entry: Entry) -> Iterator[Member]:
-    """Yield every member of one entry."""
+    """Yield every member of one entry.
+
+    Raises:
+        MalformedError: it has more members than it states: few records can unfold to any number of paths.
+    """
     if entry.tree is not None:
+        left = most_members(entry)
+        if not left:
+            raise MalformedError(f"entry {entry.role!r}", too_many(entry))
         for path, node in merkle.walk(fetch, to_raw(entry.tree)):
+            left -= 1
+            if left < 0:
+                raise MalformedError(f"entry {entry.role!r}", too_many(entry))
             yield Member(entry, path, node)
     else:
         node_or_none = single(entry)

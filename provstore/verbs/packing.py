@@ -193,6 +193,7 @@ def unpack(store: Store, path: str | bytes | os.PathLike[str]) -> UnpackReport:
     """
     pack_reader = open_pack(os.fsdecode(path))
     try:
+        pack_reader.check()
         with store.stage() as stage:
             closure = Closure(objects.fetcher(pack_reader))
             roots = pack_reader.roots()
@@ -201,7 +202,7 @@ def unpack(store: Store, path: str | bytes | os.PathLike[str]) -> UnpackReport:
             for _, packet in roots:
                 objects.packet(pack_reader, packet)
                 for needed in closure.packet(packet):
-                    _take(stage, pack_reader, needed)
+                    take(stage, pack_reader, needed)
             names = []
             for name, packet in roots:
                 if not name:
@@ -224,7 +225,7 @@ def unpack(store: Store, path: str | bytes | os.PathLike[str]) -> UnpackReport:
     )
 
 
-def _take(stage: Stage, reader: Reader, needed: Needed) -> None:
+def take(stage: Stage, reader: Reader, needed: Needed) -> None:
     """Move one record or object into a stage, through the door that checks it."""
     if needed.record:
         if not stage.has_record(needed.id):

@@ -5,7 +5,7 @@ from typing import Final
 
 from provstore.errors import InputOutputError, TargetError
 from provstore.files.progress import Meter, Reporter
-from provstore.files.walk import Root
+from provstore.files.root import Root
 from provstore.ids import Buffer, RawId, to_raw
 from provstore.paths import show
 from provstore.reports import Missing, RestoreReport
@@ -46,16 +46,17 @@ def restore(
     """
     found = objects.packet(reader, packet)
     base = os.path.abspath(os.fsencode(target))
-    _prepare(base)
     picked = Only(only)
+    # All of it is looked at before the first byte is written: a name that leads astray may come last.
+    wanted = [member for member in members(objects.fetcher(reader), found) if picked(member.place())]
+    picked.require_hits()
+    _prepare(base)
     missing: list[Missing] = []
     meter = Meter(progress)
     made: set[bytes] = set()
     with Root(base) as root:
-        for member in members(objects.fetcher(reader), found):
+        for member in wanted:
             place = member.place()
-            if not picked(place):
-                continue
             try:
                 _parents(root, os.path.dirname(place), made)
                 _write(reader, root, member, missing, meter)
@@ -63,7 +64,6 @@ def restore(
                 raise _translated(show(os.path.join(base, place)), error) from error
             if member.node.kind == "directory":
                 made.add(place)
-    picked.require_hits()
     return RestoreReport(
         packet=packet.hex(),
         target=show(base),

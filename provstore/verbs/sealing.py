@@ -11,7 +11,6 @@ from provstore import merkle, records
 from provstore.errors import (
     EmptyError,
     IncompleteSourceError,
-    InputOutputError,
     NotFoundError,
     PinMismatchError,
     SourceChangedError,
@@ -21,9 +20,10 @@ from provstore.errors import (
     UsageError,
 )
 from provstore.files import hashing
+from provstore.files.excluding import Excluder
+from provstore.files.hashing import read_file
 from provstore.files.ingest import Options
 from provstore.files.progress import Meter, Reporter
-from provstore.files.walk import Excluder
 from provstore.ids import RawId
 from provstore.paths import check_role, show
 from provstore.records.observation import Observation
@@ -34,6 +34,7 @@ from provstore.store.protocol import Store
 from provstore.verbs import entries
 from provstore.verbs.entries import Source, Work
 from provstore.verbs.inspecting import thin_bundles
+from provstore.verbs.members import find_member
 from provstore.verbs.spec import MAX_SPEC_BYTES, PacketSpec, load_spec
 
 SEAL_ATTEMPTS: Final = 3
@@ -152,16 +153,16 @@ def seal_spec(
     """
     options = options or SealOptions()
     path = os.path.abspath(os.fsencode(spec_path))
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_SPEC_BYTES + 1)
-    except OSError as error:
-        raise InputOutputError(show(path), error.errno or 0, error.strerror or str(error)) from error
+    data = read_file(path, MAX_SPEC_BYTES)
     loaded = load_spec(data, show(path), variables or {})
     spec = loaded.spec
     ref = check_role(name if name is not None else spec.name, f"{show(path)}: name")
     base = os.path.dirname(path)
     sources = [entries.from_spec(entry, base, show(path)) for entry in spec.entry]
+    absent = [source for source in sources if source.path is not None and not os.path.lexists(source.path)]
+    if absent:
+        paths = ", ".join(f"{show(source.path or b'')} of entry {source.role!r}" for source in absent)
+        raise NotFoundError(show(absent[0].path or b""), f"{show(path)} names what is not there: {paths}")
     unused = sorted(set(variables or {}) - set(loaded.variables))
     if unused:
         raise SpecError(show(path), f"--set gives {', '.join(unused)}, which no path uses")
@@ -197,6 +198,7 @@ def _attempt(store: Store, plan: _Plan, options: SealOptions, progress: Reporter
         made = [entries.seal_entry(work, source, exclude=options.exclude) for source in plan.sources]
         _refuse(work, options)
         _require(work, made, options.require)
+        _evidence(work, made, plan.claims)
         packet = Packet(
             entries=tuple(sorted(made, key=lambda entry: entry.role.encode())),
             name=plan.packet_name,
@@ -271,8 +273,8 @@ def _refuse(work: Work, options: SealOptions) -> None:
     problems = work.problems + thin_bundles(work.bundles)
     if not options.allow_pointers:
         problems += [
-            f"{show(path)}: a Git LFS pointer stands in for the payload; run `git lfs pull`, or record it "
-            "as a pointer with --allow-pointers"
+            f"{show(path)}: an LFS pointer or one of git-annex stands in for the payload; run `git lfs pull` "
+            "or `git annex get`, or record it as a pointer with --allow-pointers"
             for path in work.pointers
         ]
     if work.mismatches:
@@ -285,7 +287,7 @@ def _require(work: Work, made: Sequence[Entry], required: Sequence[str]) -> None
     absent = []
     for pattern in required:
         excluder = Excluder([pattern])
-        hit = any(entry.role and excluder.rule(b"", entry.role.encode()) for entry in made)
+        hit = any(_fits(excluder, entry.role.encode()) for entry in made)
         for entry in made:
             if hit or entry.tree is None:
                 continue
@@ -296,6 +298,32 @@ def _require(work: Work, made: Sequence[Entry], required: Sequence[str]) -> None
                     break
         if not hit:
             absent.append(f"--require {pattern}: nothing in the packet matches")
+    if absent:
+        raise PinMismatchError(absent)
+
+
+def _fits(excluder: Excluder, role: bytes) -> bool:
+    """Say whether a role, or something above it, fits."""
+    while role:
+        directory, name = os.path.split(role)
+        if excluder.rule(directory, name):
+            return True
+        role = directory
+    return False
+
+
+def _evidence(work: Work, made: Sequence[Entry], claims: Sequence[Claim]) -> None:
+    """Refuse claims that rest on what is not in the packet."""
+    packet = Packet(entries=tuple(made))
+    absent = []
+    for claim in claims:
+        for place in claim.evidence:
+            if any(place == entry.role for entry in made):
+                continue
+            try:
+                find_member(work.known.fetch, packet, show(place))
+            except NotFoundError:
+                absent.append(f"claim {claim.name!r} rests on {place}, which is not in the packet")
     if absent:
         raise PinMismatchError(absent)
 

@@ -1,22 +1,33 @@
 """Packet specs: the TOML that says what goes into a packet (format ``provstore/packet-spec/v1``)."""
 
+import itertools
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from provstore import canon
 from provstore.errors import NewerFormatError, ProvError, SpecError
 from provstore.ids import to_raw
-from provstore.paths import check_role
+from provstore.paths import MAX_ROLE_BYTES, check_role, first_below, show
 from provstore.records.packet import Kind
 
 FORMAT: Final = "provstore/packet-spec/v1"
 
-MAX_SPEC_BYTES: Final = 16 << 20
+MAX_SPEC_BYTES: Final = 2 << 20
+"""Largest spec; some 8,000 entries fit into it."""
+
+MAX_LINE_DOTS: Final = 100
+"""Most dots in one line of a spec: reading a dotted key takes the square of their number."""
+
+MAX_DOTS: Final = 100_000
+"""Most dots in a spec: each may make a table, which takes some 500 bytes."""
 
 _VARIABLE: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_HEADER: Final = re.compile(r"^[ \t]*+\[\[[ \t]*+entry[ \t]*+\]\]", re.MULTILINE)
+_FORMAT_LINE: Final = re.compile(rb"^[ \t]*+format[ \t]*+=[ \t]*+[\"']provstore/packet-spec/", re.MULTILINE)
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 
@@ -114,13 +125,18 @@ def load_spec(data: bytes, where: str, variables: Mapping[str, str]) -> LoadedSp
         NewerFormatError: another format.
     """
     if len(data) > MAX_SPEC_BYTES:
-        raise SpecError(where, f"{len(data)} bytes is larger than any spec")
+        raise SpecError(where, f"{len(data)} bytes is larger than any spec ({MAX_SPEC_BYTES})")
+    if data.count(b".") > MAX_DOTS:
+        raise SpecError(where, f"more than {MAX_DOTS} dots; seal less in one packet")
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if line.count(b".") > MAX_LINE_DOTS:
+            raise SpecError(f"{where}:{number}", f"more than {MAX_LINE_DOTS} dots; break the line")
     try:
         text = data.decode()
         raw = tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise SpecError(where, f"not UTF-8 at byte {error.start}") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also of a number with too many digits
         raise SpecError(where, f"no TOML: {error}") from error
     if raw.get("format") != FORMAT:
         if isinstance(raw.get("format"), str):
@@ -132,11 +148,11 @@ def load_spec(data: bytes, where: str, variables: Mapping[str, str]) -> LoadedSp
         raise SpecError(_at(where, text, str(error)), str(error)) from error
     used: dict[str, str] = {}
     entries = []
-    for number, entry in enumerate(spec.entry):
-        place = f"{where}:{_entry_line(text, number)}"
+    places = [f"{where}:{line}" for line in _entry_lines(text, len(spec.entry))]
+    for entry, place in zip(spec.entry, places, strict=True):
         entries.append(_filled(entry, place, variables, used))
         _check(entries[-1], place)
-    _check_roles(spec, where, text)
+    _check_roles(spec, where, places)
     for parent in spec.parents:
         to_raw(parent, f"{where}: parents")
     return LoadedSpec(msgspec.structs.replace(spec, entry=tuple(entries)), used)
@@ -144,18 +160,25 @@ def load_spec(data: bytes, where: str, variables: Mapping[str, str]) -> LoadedSp
 
 def is_spec(data: bytes) -> bool:
     """Say whether bytes look like a packet spec of any version."""
-    return re.search(rb'(?m)^\s*format\s*=\s*["\']provstore/packet-spec/', data[:65536]) is not None
+    return (
+        re.search(rb'(?m)^[ \t]*+format[ \t]*+=[ \t]*+["\']provstore/packet-spec/', data[:65536]) is not None
+    )
 
 
 def _at(where: str, text: str, message: str) -> str:
     number = re.search(r"\$\.entry\[(\d+)\]", message)
-    return f"{where}:{_entry_line(text, int(number[1]))}" if number else where
+    return f"{where}:{_entry_lines(text, int(number[1]) + 1)[-1]}" if number else where
 
 
-def _entry_line(text: str, number: int) -> int:
-    """Return the line of the nth ``[[entry]]``, from 1."""
-    found = [m.start() for m in re.finditer(r"(?m)^\s*\[\[\s*entry\s*\]\]", text)]
-    return text.count("\n", 0, found[number] + 1) + 1 if number < len(found) else 1
+def _entry_lines(text: str, count: int) -> list[int]:
+    """Return the lines of the first ``[[entry]]`` headers, from 1; 1 for those written in another way."""
+    found: list[int] = []
+    line, at = 1, 0
+    for header in itertools.islice(_HEADER.finditer(text), count):
+        line += text.count("\n", at, header.start())
+        at = header.start()
+        found.append(line)
+    return found + [1] * (count - len(found))
 
 
 def _filled(entry: EntrySpec, place: str, variables: Mapping[str, str], used: dict[str, str]) -> EntrySpec:
@@ -175,26 +198,31 @@ def _filled(entry: EntrySpec, place: str, variables: Mapping[str, str], used: di
     return msgspec.structs.replace(entry, path=fill(entry.path), manifest=fill(entry.manifest))
 
 
-def _check_roles(spec: PacketSpec, where: str, text: str) -> None:
+def _check_roles(spec: PacketSpec, where: str, places: Sequence[str]) -> None:
     if not spec.entry:
         raise SpecError(where, "needs at least one [[entry]]")
     roles: dict[str, int] = {}
-    for number, entry in enumerate(spec.entry):
-        place = f"{where}:{_entry_line(text, number)}"
+    for number, (entry, place) in enumerate(zip(spec.entry, places, strict=True)):
         check_role(entry.role, place)
         if entry.role in roles:
             raise SpecError(place, f"role {entry.role!r} is there twice")
         roles[entry.role] = number
-    for role, number in roles.items():
-        above = role.split("/")
-        for end in range(1, len(above)):
-            if "/".join(above[:end]) in roles:
-                place = f"{where}:{_entry_line(text, number)}"
-                raise SpecError(place, f"role {role!r} lies below another entry's role")
+    overlap = first_below(roles)
+    if overlap is not None:
+        raise SpecError(places[roles[overlap]], f"role {overlap!r} lies below another entry's role")
+    names = [claim.name for claim in spec.claim]
+    for before, name in itertools.pairwise(sorted(names)):
+        if before == name:
+            raise SpecError(where, f"claim {name!r} is there twice")
     for claim in spec.claim:
         for evidence in claim.evidence:
-            if not any(evidence == role or evidence.startswith(role + "/") for role in roles):
+            if len(evidence) > MAX_ROLE_BYTES or not _is_covered(evidence, roles):
                 raise SpecError(where, f"claim {claim.name!r} rests on {evidence!r}, which is no role")
+
+
+def _is_covered(evidence: str, roles: Collection[str]) -> bool:
+    ends = (match.start() for match in re.finditer(r"/|\Z", evidence))
+    return any(evidence[:end] in roles for end in ends)
 
 
 def _check(entry: EntrySpec, place: str) -> None:
@@ -204,6 +232,12 @@ def _check(entry: EntrySpec, place: str) -> None:
     def refuse(reason: str) -> ProvError:
         return SpecError(place, f"entry {role!r}: {reason}")
 
+    for name, path in (("path", entry.path), ("manifest", entry.manifest)):
+        if path is not None and (not path or "\0" in path):
+            raise refuse(f"{name} {show(path)!r} is no path: it is empty or holds NUL")
+    for key, number in (("size_bytes", entry.size_bytes), *entry.values.items()):
+        if isinstance(number, int) and abs(number) > canon.MAX_INTEGER:
+            raise refuse(f"{key} = {number} is beyond 2**53, where JSON numbers stop being exact; write text")
     if entry.keep == "declared":
         if entry.path is not None:
             raise refuse('keep = "declared" takes digests from a document; it cannot have a path')

@@ -91,7 +91,7 @@ SPECIMENS: Final = {
     "lying-index-sha256": Specimen(
         damaged.lying_sha256, "the index states another SHA-256 than the content has", "FAIL", "damaged"
     ),
-    "lying-index-size": Specimen(damaged.lying_size, "the index states a terabyte", "error", "bad-pack"),
+    "lying-index-size": Specimen(damaged.lying_size, "the index states a terabyte", "FAIL", "damaged"),
     "oversized-frame": Specimen(damaged.oversized_frame, "a frame that states 4 GiB", "FAIL", "damaged"),
     "newer-format": Specimen(damaged.newer_format, "a pack of a format to come", "error", "newer-format"),
     "cut-short": Specimen(damaged.cut_short, "a download that did not finish", "error", "bad-pack"),

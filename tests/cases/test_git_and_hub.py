@@ -59,7 +59,8 @@ def test_43_a_bundle_that_needs_what_nobody_has(tmp_path: Path) -> None:
     assert "thin.bundle" in raised.value.message
     assert "git bundle create" in raised.value.message
     assert store.refs() == []
-    git(source, "bundle", "create", "-q", str(tree / "base.bundle"), "HEAD~1")
+    git(source, "branch", "base", "HEAD~1")
+    git(source, "bundle", "create", "-q", str(tree / "base.bundle"), "base")
     packet = seal(store, tree)
     assert verify(store, packet).outcome == "PASS"
 

@@ -25,10 +25,11 @@ from provstore.errors import EmptyError, NotAStoreError, ProvError, ReadOnlyErro
 from provstore.store.lmdb_store import LmdbStore
 from provstore.store.opening import open_pack, open_store
 from provstore.store.profile import StoreProfile
+from provstore.verbs.checking import fsck
+from provstore.verbs.collecting import gc
 from provstore.verbs.locating import locate
 from provstore.verbs.packing import pack, unpack
 from provstore.verbs.sealing import seal_paths
-from provstore.verbs.sweeping import fsck, gc
 from provstore.verbs.verifying import verify
 
 SEAL = (
@@ -44,7 +45,7 @@ SEAL = (
 
 def child(code: str, *arguments: str | Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-c", code, *map(os.fspath, arguments)],
+        [sys.executable, "-c", code, *(os.fspath(argument) for argument in arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

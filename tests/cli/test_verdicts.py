@@ -76,9 +76,8 @@ def test_verdicts_of_two_policies_stand_side_by_side(small: Prov, place: Path) -
 def test_kept_verdicts_survive_gc_and_fsck(small: Prov) -> None:
     small("verify", "small", "--policy", "policy.toml")
     assert small("gc", "--delete", "--json").json()["records"] == 0
-    assert small("fsck", "--json").json() | {"bytes": 0, "objects": 0, "records": 0} == {
-        "objects": 0, "records": 0, "bytes": 0, "damaged": [], "unreferenced": 0, "leftovers": 0,
-    }  # fmt: skip
+    found = small("fsck", "--json").json()
+    assert (found["damaged"], found["unreferenced"]) == ([], 0)
     assert len(small("show", "small", "--verdicts", "--json").json()["verdicts"]) == 1
     assert small("explain", "small", "tokens").code == 0  # by the policy of the kept verdict
 

@@ -10,7 +10,8 @@ from smallrun import gate, said, words
 
 from provstore.ids import RawId, to_raw
 from provstore.store.memory import MemoryStore
-from provstore.verbs.judging import Judging, explain, judge
+from provstore.verbs.explaining import explain
+from provstore.verbs.judging import Judging, judge
 from provstore.verbs.sealing import SealOptions, seal_spec
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "laguna-s-2.1"

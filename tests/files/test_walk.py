@@ -18,7 +18,9 @@ from workbench import as_nobody, at_most, open_to_all, plant
 
 from provstore.errors import SourceUnreadableError, SpecialFileError, UsageError
 from provstore.files import walk as walking
-from provstore.files.walk import UNREADABLE, Excluder, Found, Root, refuse_inside, walk
+from provstore.files.excluding import Excluder
+from provstore.files.root import UNREADABLE, Root
+from provstore.files.walk import Found, refuse_inside, walk
 from provstore.paths import join
 
 
@@ -263,15 +265,19 @@ def test_the_store_is_recognised_by_inode_and_nothing_in_it_is_touched(tmp_path:
     assert found.excluded == [(b"odd-name", "the store itself")]
 
 
-def test_a_link_into_the_store_is_refused_when_links_are_followed(tmp_path: Path) -> None:
+def test_links_that_are_followed_do_not_lead_into_the_store(tmp_path: Path) -> None:
     store = plant(tmp_path / "store", {"data.mdb": "m", "blobs/ab/c": "x"})
     place = plant(tmp_path / "t", {"f": "x"})
-    (place / "l").symlink_to(store / "data.mdb")
-    assert members(walked(place, skip=store))[b"l"] == "symlink"
-    with opened() as heard, pytest.raises(UsageError, match="store"):
-        walked(place, follow=True, skip=store)
-    inside = os.fsencode(store)
-    assert [a for _, a in heard if isinstance(a[0], str | bytes) and os.fsencode(a[0]).startswith(inside)] == []
+    (place / "file").symlink_to(store / "data.mdb")
+    (place / "inner").symlink_to(store / "blobs")
+    (place / "whole").symlink_to(store)
+    assert members(walked(place, skip=store))[b"whole"] == "symlink"
+    with opened() as heard:
+        found = walked(place, follow=True, skip=store)
+    assert members(found) == {b"f": "file"}
+    assert found.excluded == [(name, "the store itself") for name in (b"file", b"inner", b"whole")]
+    paths = [os.fsencode(a[0]) for _, a in heard if isinstance(a[0], str | bytes)]
+    assert [path for path in paths if path.startswith(os.fsencode(store))] == []
 
 
 def test_a_path_inside_a_store_is_refused_by_any_name(tmp_path: Path) -> None:

@@ -1,0 +1,68 @@
+"""Canonical bytes of tree entries, written directly: a seal of many files cannot make a struct of each.
+
+Each function gives exactly what encoding the :class:`~provstore.records.tree.TreeEntry` would give.
+"""
+
+import re
+import stat
+from typing import Final
+
+from provstore import canon
+from provstore.files import hashing
+from provstore.files.hashing import Hashed
+from provstore.files.root import ROW
+from provstore.ids import RawId
+from provstore.paths import name_fields
+from provstore.records.tree import TreeEntry
+
+_STATES: Final = {hashing.LFS_POINTER: b"pointer", hashing.PREFIX: b"prefix"}
+
+
+_PLAIN_NAME: Final = re.compile(rb"[ !#-\[\]-~]+")
+
+
+def _encoded_name(name: bytes) -> bytes:
+    """Return the ``name`` or ``name_hex`` member of a tree entry's canonical form."""
+    if _PLAIN_NAME.fullmatch(name):
+        return b'"name":"%s"' % name
+    text, text_hex = name_fields(name)
+    return (
+        b'"name":%s' % canon.encode(text)
+        if text is not None
+        else b'"name_hex":"%s"' % (text_hex or "").encode()
+    )
+
+
+def encoded_file(name: bytes, done: Hashed) -> bytes:
+    """Return the canonical bytes of the tree entry of a file that was read, with the mode it had then.
+
+    The same as encoding the :class:`~provstore.records.tree.TreeEntry`, which a seal of many files has no
+    time to make for each.
+    """
+    state = next((b',"state":"%s"' % text for flag, text in _STATES.items() if done.flags & flag), b"")
+    return b'{"blake3":"%s","kind":"%s",%s,"sha256":"%s","size_bytes":%d%s}' % (
+        done.blake3.hex().encode(),
+        b"executable" if ROW.unpack(done.row)[5] & stat.S_IXUSR else b"file",
+        _encoded_name(name),
+        done.sha256.hex().encode(),
+        done.size_bytes,
+        state,
+    )
+
+
+def encoded_directory(name: bytes, tree: RawId) -> bytes:
+    """Return the canonical bytes of the tree entry of a directory."""
+    return b'{"kind":"directory",%s,"tree":"%s"}' % (_encoded_name(name), tree.hex().encode())
+
+
+def encoded_hole(name: bytes) -> bytes:
+    """Return the canonical bytes of the tree entry of something that could not be read."""
+    return b'{"kind":"file",%s,"state":"unreadable"}' % _encoded_name(name)
+
+
+def encoded_symlink(name: bytes, target: bytes) -> bytes:
+    """Return the canonical bytes of the tree entry of a symlink."""
+    text, text_hex = name_fields(name)
+    target_text, target_hex = name_fields(target)
+    entry = TreeEntry(kind="symlink", name=text, name_hex=text_hex, target=target_text, target_hex=target_hex)
+    return canon.encode(entry, bounded=True)

@@ -1,0 +1,179 @@
+"""What a store must keep, and the removal of everything else."""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from provstore.errors import IntegrityError, MalformedError, StoreBusyError, StoreDamagedError
+from provstore.ids import RawId, to_raw
+from provstore.records import decode
+from provstore.reports import GcReport
+from provstore.store import objects
+from provstore.store.protocol import Reader, Store
+from provstore.verbs.closing import Closure, Needed
+from provstore.verbs.keeping import verdict_ids
+
+GRACE_S: Final = 14 * 24 * 3600
+"""How long a packet that lost its ref stays, unless asked otherwise."""
+
+SWEEP_ATTEMPTS: Final = 5
+"""How often gc looks again when a seal commits between looking and removing."""
+
+BATCH: Final = 200_000
+"""Objects and records that are removed in one commit; whole frames, so that none is rewritten twice."""
+
+
+def roots(reader: Reader, since_ns: int) -> dict[RawId, str]:
+    """Return what must stay: packets under refs or lately so, their observations and their verdicts.
+
+    What only the log remembers may have been swept already; then it is not among them. What a ref names
+    always is.
+
+    Args:
+        reader: the store.
+        since_ns: nanoseconds since the epoch; steps of the ref log at or after it still protect.
+    """
+    kept = {id: name for name, id in reader.refs()}
+    for step in reader.ref_log():
+        ids: tuple[RawId | None, ...] = ()
+        if step.taken_ns >= since_ns:
+            ids = (step.id, step.previous, step.observation)
+        elif step.id in kept:
+            ids = (step.observation,)
+        for id in ids:
+            if id is not None and id not in kept and _is_here(reader, id):
+                kept[id] = step.name
+    for packet in list(kept):
+        for id in verdict_ids(reader, packet):
+            kept.setdefault(id, kept[packet])
+    return kept
+
+
+def _is_here(reader: Reader, id: RawId) -> bool:
+    """Say whether a record is in the store, be it whole or damaged."""
+    try:
+        return reader.record(id) is not None
+    except (IntegrityError, MalformedError, StoreDamagedError):
+        return True
+
+
+def reach(
+    reader: Reader, wanted: Iterable[RawId], broken: list[tuple[Needed, str]]
+) -> tuple[Closure, list[RawId]]:
+    """Walk everything that packets need, their parents included where they are here.
+
+    Args:
+        reader: the store.
+        wanted: packets and other records to begin with.
+        broken: receives what could not be read.
+
+    Returns:
+        What was reached, two sets of ids; and the packets among it that were walked, parents included.
+    """
+
+    def fetch(id: RawId) -> bytes:
+        try:
+            return objects.record(reader, id)
+        except StoreDamagedError as error:
+            raise IntegrityError(id.hex(), error.message) from error
+
+    closure = Closure(fetch, broken)
+    todo = list(wanted)
+    walked = []
+    while todo:
+        id = todo.pop()
+        if id in closure.records:
+            continue
+        unread = len(broken)
+        for _ in closure.packet(id):
+            pass
+        walked.append(id)
+        if any(needed.id == id for needed, _ in broken[unread:]):
+            continue
+        data = objects.record(reader, id)
+        if b'"parents":' in data:
+            parents = [to_raw(parent) for parent in getattr(decode(data), "parents", ())]
+            todo += [p for p in parents if p not in closure.records and _is_here(reader, p)]
+    return closure, walked
+
+
+class _Dead(NamedTuple):
+    """Things that go together in one commit; ``size_bytes`` of those that are held."""
+
+    objects: list[RawId]
+    records: list[RawId]
+    size_bytes: int
+
+
+def _dead(store: Store, reached: Closure) -> Iterator[_Dead]:
+    """Yield what was not reached, frame by frame, in batches."""
+    batch = _Dead([], [], 0)
+    for unit in store.units():
+        lost = [id for id in unit.objects if id not in reached.objects]
+        batch.objects.extend(lost)
+        batch.records.extend(id for id in unit.records if id not in reached.records)
+        size = batch.size_bytes + sum(info.size_bytes for id in lost if (info := store.info(id)) is not None)
+        batch = batch._replace(size_bytes=size)
+        if len(batch.objects) + len(batch.records) >= BATCH:
+            yield batch
+            batch = _Dead([], [], 0)
+    for id, info in store.objects():
+        if info.placement == "external" and id not in reached.objects:
+            batch.objects.append(id)
+            if len(batch.objects) >= BATCH:
+                yield batch
+                batch = _Dead([], [], 0)
+    if batch.objects or batch.records:
+        yield batch
+
+
+def gc(store: Store, *, delete: bool = False, grace_s: int = GRACE_S, now_ns: int | None = None) -> GcReport:
+    """Find what no ref reaches, and remove it if asked.
+
+    Args:
+        store: the store.
+        delete: remove; otherwise only report.
+        grace_s: seconds for which a packet stays after it lost its ref, everything after the index was
+            rebuilt, and a temporary file after it was last touched.
+        now_ns: the time, for tests; the wall clock if not given.
+
+    Raises:
+        IntegrityError: a record that decides what stays is damaged; nothing is removed.
+        StoreDamagedError: a ref, which decides what stays, is damaged; nothing is removed.
+        StoreBusyError: other writers committed each time between looking and removing.
+    """
+    now = time.time_ns() if now_ns is None else now_ns
+    since = now - grace_s * 1_000_000_000
+    gone_objects = gone_records = size = 0
+    for _ in range(SWEEP_ATTEMPTS):
+        generation = store.generation()
+        broken: list[tuple[Needed, str]] = []
+        reached, _ = reach(store, roots(store, since), broken)
+        if broken:
+            needed, reason = broken[0]
+            raise IntegrityError(needed.id.hex(), f"{reason}; gc cannot tell what it needs, run fsck")
+        # After a rebuild nothing has a ref, until packs bring them back: all of it would seem dead.
+        fresh = 0 < since <= store.rebuilt_ns()
+        overtaken = False
+        for batch in () if fresh else _dead(store, reached):
+            if delete:
+                if store.sweep(batch.objects, batch.records, generation) is None:
+                    overtaken = True
+                    break
+                generation += 1
+            gone_objects += len(batch.objects)
+            gone_records += len(batch.records)
+            size += batch.size_bytes
+        if overtaken:
+            continue
+        return GcReport(
+            deleted=delete,
+            objects=gone_objects,
+            records=gone_records,
+            size_bytes=size,
+            kept_objects=len(reached.objects),
+            kept_records=len(reached.records),
+            leftovers=tuple(store.remove_leftovers(since)) if delete else (),
+            grace_s=grace_s,
+        )
+    raise StoreBusyError(store.where, "writers that commit again and again")

@@ -1,0 +1,692 @@
+"""What is not read again, and that nothing changed is ever missed by not reading it.
+
+The measure of every test here is a second seal into another store, which knows nothing: whatever the cache
+saves, the packet must be the one that reading everything gives.
+"""
+
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from workbench import (
+    SPEC,
+    STORES,
+    as_nobody,
+    listed,
+    open_store_of,
+    open_to_all,
+    plant,
+    seal_text,
+    snapshot,
+)
+
+from provstore.errors import IncompleteSourceError, SourceChangedError
+from provstore.files import ingest, stat_cache
+from provstore.files.root import ROW
+from provstore.files.stat_cache import Remembered, decode, encode, key, names_digest, trusted_rows
+from provstore.files.walk import Listing
+from provstore.ids import RawId, object_id, to_raw
+from provstore.reports import SealReport
+from provstore.store import objects
+from provstore.store.lmdb_store import LmdbStore
+from provstore.store.memory import MemoryStore
+from provstore.store.protocol import Store
+from provstore.verbs.checking import fsck
+from provstore.verbs.collecting import gc
+from provstore.verbs.sealing import SealOptions, seal_paths, seal_spec
+from provstore.verbs.verifying import verify
+
+SECOND = 1_000_000_000
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryStore | LmdbStore]:
+    opened = open_store_of(request.param, tmp_path)
+    yield opened
+    opened.close()
+
+
+def sealed(store: Store, place: Path, **options: object) -> SealReport:
+    """Seal, and check the packet against one by a store that has no cache."""
+    report = seal_paths(store, [place], options=SealOptions(**options))  # type: ignore[arg-type]
+    fresh = seal_paths(MemoryStore(), [place], options=SealOptions(**options))  # type: ignore[arg-type]
+    assert report.packet == fresh.packet
+    assert report.files == fresh.files
+    assert report.entries == fresh.entries
+    assert report.excluded == fresh.excluded
+    return report
+
+
+def rest(place: Path) -> None:
+    """Wait until everything below a directory is older than the clock's grain."""
+    paths = [os.path.join(folder, name) for folder, below, files in os.walk(place) for name in below + files]
+    newest = max(os.lstat(path).st_ctime_ns for path in paths)
+    time.sleep(max(0, newest + 70_000_000 - time.time_ns()) / SECOND)
+
+
+def quiet(store: Store, place: Path, **options: object) -> SealReport:
+    """Seal what is old enough to be remembered."""
+    rest(place)
+    return sealed(store, place, **options)
+
+
+def total(place: Path) -> int:
+    return sum(len(content) for kind, content in snapshot(place).values() if kind in ("file", "executable"))
+
+
+# The rule for fresh files
+
+
+def rows(*times: tuple[int, int]) -> Listing:
+    packed = [ROW.pack(1, n, 10, mtime, ctime, 0o100644) for n, (mtime, ctime) in enumerate(times)]
+    return Listing(b"", [b"%d" % n for n in range(len(times))], b"".join(packed))
+
+
+def kept(walked_ns: int, *times: tuple[int, int]) -> list[bool]:
+    listing = rows(*times)
+    trusted = trusted_rows(listing, walked_ns)
+    size = ROW.size
+    pairs = [(listing.rows[n : n + size], trusted[n : n + size]) for n in range(0, len(trusted), size)]
+    assert all(after in (before, bytes(size)) for before, after in pairs)
+    return [before == after for before, after in pairs]
+
+
+def test_a_row_is_kept_only_when_it_is_older_than_the_clocks_grain() -> None:
+    now = 1_800_000_000 * SECOND + 123
+    old, fresh = now - 3 * SECOND, now - 1000
+    assert kept(now, (old, old)) == [True]
+    assert kept(now, (fresh, fresh)) == [False]
+    assert kept(now, (old, fresh)) == [False], "contents or mode changed just now, with the time set back"
+    assert kept(now, (fresh, old)) == [False]
+    assert kept(now, (now, now)) == [False]
+    assert kept(now, (old, old), (fresh, fresh), (old, old)) == [True, False, True]
+
+
+def test_a_file_from_the_future_is_never_trusted() -> None:
+    now = 1_800_000_000 * SECOND + 5
+    assert kept(now, (now + SECOND, now - 9 * SECOND), (now - 9 * SECOND, now + SECOND)) == [False, False]
+
+
+def test_times_of_whole_seconds_need_more_than_a_second() -> None:
+    """A file system with such times could hold two contents under one time for as long."""
+    now = 1_800_000_000 * SECOND + SECOND // 2
+    second = now // SECOND * SECOND
+    assert kept(now, (second, second), (second - SECOND, second - SECOND)) == [False, False]
+    assert kept(now, (second - 3 * SECOND, second - 3 * SECOND)) == [True]
+
+
+def test_stored_forms_that_are_not_ours_are_nothing() -> None:
+    value = Remembered(names_digest([b"a"]), bytes(32), bytes(ROW.size))
+    assert decode(encode(value)) == value
+    for wrong in (None, b"", b"\x01", encode(value)[:-1], encode(value) + b"x", b"\x02" + encode(value)[1:]):
+        assert decode(wrong) is None
+
+
+def test_keys_and_names_cannot_be_confused() -> None:
+    found = {
+        key(root, path, options)
+        for root in (b"/a", b"/a/b")
+        for path in (b"", b"b", b"b/c")
+        for options in (b"", b"x")
+    }
+    assert len(found) == 12
+    assert key(b"/a", b"b", b"") != key(b"/ab", b"", b"")
+    lists = [[], [b"a", b"b"], [b"ab"], [b"a"], [b"b", b"a"], [b"a", b"b", b"c"], [b"a/b"[:1], b"b\0"]]
+    assert len({names_digest(names) for names in lists}) == len(lists)
+
+
+# What is not read
+
+
+def test_what_did_not_change_is_not_read(store: Store, tmp_path: Path) -> None:
+    dice = random.Random(1)
+    place = plant(tmp_path / "t", {f"d{n % 4}/e{n % 3}/f{n}": dice.randbytes(500 + n) for n in range(60)})
+    plant(place, {"l": "->d0", "x": "+x#!", "empty": None, b"\xff": "y", "large": dice.randbytes(5 << 20)})
+    first = quiet(store, place)
+    second = sealed(store, place)
+    assert second.packet == first.packet
+    assert second.bytes_read == second.bytes_hashed == 0
+    assert (second.objects, second.records, second.bytes_stored, second.transactions, second.syncs) == (
+        0,
+    ) * 5
+    assert second.files == first.files == 63
+
+
+def test_no_file_is_opened_for_it(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = plant(tmp_path / "t", {f"f{n}": "x" for n in range(10)})
+    first = quiet(store, place)
+    for name in snapshot(place):
+        (place / os.fsdecode(name)).chmod(0)  # also changes the time of change, so this is found
+    assert seal_paths(store, [place]).bytes_read == 10
+    rest(place)
+    seal_paths(store, [place])
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a file is read")
+
+    monkeypatch.setattr(ingest.hashing, "read_batch", refuse)
+    monkeypatch.setattr(ingest.pool, "run", lambda root, batches, *_: iter(list(batches) and refuse()))
+    assert seal_paths(store, [place]).packet == first.packet
+
+
+def test_exactly_the_changed_files_are_read(store: Store, tmp_path: Path) -> None:
+    dice = random.Random(2)
+    place = plant(tmp_path / "t", {f"d{n % 20}/f{n:04}": dice.randbytes(100 + n % 50) for n in range(2000)})
+    rest(place)
+    seal_paths(store, [place])
+    changed = [place / f"d{n % 20}" / f"f{n:04}" for n in dice.sample(range(2000), 20)]
+    for path in changed:
+        path.write_bytes(dice.randbytes(path.stat().st_size))
+    report = sealed(store, place)
+    assert report.bytes_read == sum(path.stat().st_size for path in changed)
+    assert report.objects == 20
+    rest(place)
+    assert seal_paths(store, [place]).bytes_read == report.bytes_read, "too fresh to be remembered so far"
+    assert seal_paths(store, [place]).bytes_read == 0
+
+
+def test_an_added_and_a_removed_file_cost_no_other(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {f"d/f{n}": f"content {n}" for n in range(100)})
+    quiet(store, place)
+    (place / "d" / "f50").unlink()
+    plant(place, {"d/new": "12345", "e/other": "123"})
+    assert sealed(store, place).bytes_read == 8
+
+
+def test_a_change_deep_below_is_found_through_unchanged_directories(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"a/b/c/d/e/f": "deep", "a/b/x": "1", "a/y": "2", "z": "3"})
+    quiet(store, place)
+    (place / "a/b/c/d/e/f").write_text("DEEP")
+    assert sealed(store, place).bytes_read == 4
+    plant(place, {"a/b/c/d/e/g": ""})
+    sealed(store, place)
+    (place / "a/b/c/d/e/g").unlink()
+    sealed(store, place)
+
+
+# What must be found
+
+
+def same_times(path: Path, status: os.stat_result) -> None:
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def in_place(path: Path) -> None:
+    status = path.stat()
+    with path.open("r+b") as file:
+        file.write(b"BBBB")
+    same_times(path, status)
+
+
+def by_rename(path: Path) -> None:
+    status = path.stat()
+    other = path.with_name("other")
+    other.write_text("BBBB")
+    same_times(other, status)
+    other.rename(path)
+
+
+def by_reuse_of_its_inode(path: Path) -> None:
+    """Remove and create until the file system gives the same inode number again."""
+    status = path.stat()
+    spare: list[Path] = []
+    path.unlink()
+    for number in range(200):
+        path.write_text("BBBB")
+        if path.stat().st_ino == status.st_ino:
+            break
+        spare.append(path.rename(path.parent.parent / f"spare{number}"))
+    else:
+        path.write_text("BBBB")
+    same_times(path, status)
+
+
+def by_a_link(path: Path) -> None:
+    """Write through another name of the same inode."""
+    other = path.parent.parent / "other name"
+    os.link(path, other)
+    in_place(other)
+    other.unlink()
+
+
+def by_swap(path: Path) -> None:
+    status = path.stat()
+    twin = path.with_name("twin")
+    path.rename(path.with_name("away"))
+    twin.rename(path)
+    path.with_name("away").rename(twin)
+    assert path.stat().st_mtime_ns == status.st_mtime_ns
+    assert path.stat().st_size == status.st_size
+
+
+@pytest.mark.parametrize("change", [in_place, by_rename, by_reuse_of_its_inode, by_a_link, by_swap])
+def test_other_bytes_under_the_same_size_and_time_are_found(
+    store: Store, tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    place = plant(tmp_path / "t", {"f": "AAAA", "twin": "BBBB", "g": "unchanged"})
+    same_times(place / "twin", (place / "f").stat())
+    first = quiet(store, place)
+    before = (place / "f").stat()
+    change(place / "f")
+    after = (place / "f").stat()
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    second = sealed(store, place)
+    assert second.packet != first.packet
+    assert listed(store, to_raw(second.packet))["f"].blake3 == object_id(b"BBBB").hex()
+
+
+def test_a_write_right_after_a_seal_is_found(store: Store, tmp_path: Path) -> None:
+    """Also one that the clock of the file system cannot tell from the bytes that were sealed."""
+    place = plant(tmp_path / "t", {f"f{n}": "AAAA" for n in range(20)})
+    first = sealed(store, place)
+    for number in range(20):
+        (place / f"f{number}").write_text("BBBB")
+    second = sealed(store, place)
+    assert second.packet != first.packet
+    assert second.bytes_read == 80
+
+
+def test_fresh_files_are_read_again_until_they_are_old_enough(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"a": "12345", "d/b": "123"})
+    assert sealed(store, place).bytes_read == 8
+    assert sealed(store, place).bytes_read == 8
+    assert quiet(store, place).bytes_read == 8
+    assert sealed(store, place).bytes_read == 0
+
+
+def test_the_racy_write_that_no_stat_can_show(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two contents under one signature, as a coarse clock leaves them: the second is found all the same."""
+    place = plant(tmp_path / "t", {"f": "AAAA", "g": "old"})
+    rest(place)
+    signature = ingest.hashing.pack_row((place / "f").stat())
+    fresh = ROW.pack(*ROW.unpack(signature)[:3], time.time_ns(), time.time_ns(), 0o100644)
+    frozen = (place / "f").stat().st_ino
+
+    def coarse(status: os.stat_result) -> bytes:
+        return fresh if status.st_ino == frozen else _pack(status)
+
+    _pack = ingest.hashing.pack_row
+    monkeypatch.setattr("provstore.files.walk.pack_row", coarse)
+    monkeypatch.setattr("provstore.files.hashing.pack_row", coarse)
+    first = seal_paths(store, [place])
+    with (place / "f").open("r+b") as file:
+        file.write(b"BBBB")
+    second = seal_paths(store, [place])
+    assert second.packet != first.packet
+    assert second.bytes_read == 4
+
+
+def test_a_file_dated_in_the_future_is_read_each_time(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"f": "12345", "g": "123"})
+    ahead = time.time_ns() + 3600 * SECOND
+    os.utime(place / "f", ns=(ahead, ahead))
+    rest(place)
+    sealed(store, place)
+    assert sealed(store, place).bytes_read == 5
+
+
+# Names and types
+
+
+def test_a_renamed_directory(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"a/f": "1", "a/d/g": "22", "b/h": "333"})
+    quiet(store, place)
+    (place / "a").rename(place / "c")
+    report = sealed(store, place)
+    assert listed(store, to_raw(report.packet)).keys() == {"b/h", "c/f", "c/d/g"}
+    assert report.bytes_read <= 3
+    assert report.objects == 0
+    (place / "c").rename(place / "a")
+    assert sealed(store, place).bytes_read <= 3
+
+
+def test_directories_that_changed_places(store: Store, tmp_path: Path) -> None:
+    """Same names, sizes and times on both sides; only the inodes tell them apart."""
+    place = plant(tmp_path / "t", {"a/f": "AAAA", "a/d/g": "AA", "b/f": "BBBB", "b/d/g": "BB"})
+    for path in place.rglob("*"):
+        os.utime(path, ns=(10 * SECOND + 5, 10 * SECOND + 5))
+    first = quiet(store, place)
+    (place / "a").rename(place / "x")
+    (place / "b").rename(place / "a")
+    (place / "x").rename(place / "b")
+    assert sealed(store, place).packet != first.packet
+
+
+def test_the_whole_tree_in_another_place(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"a": "1", "d/b": "22"})
+    first = quiet(store, place)
+    moved = place.rename(tmp_path / "moved")
+    assert sealed(store, moved).packet == first.packet
+    plant(place, {"a": "x", "d/b": "yy"})
+    assert sealed(store, place).packet != first.packet
+
+
+def to_directory(path: Path) -> None:
+    path.unlink()
+    plant(path, {"inner": "x"})
+
+
+def to_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("other")
+
+
+def to_empty_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def to_executable(path: Path) -> None:
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize("change", [to_directory, to_empty_directory, to_link, to_executable])
+def test_a_file_that_becomes_something_else_and_back(
+    store: Store, tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    place = plant(tmp_path / "t", {"d/f": "1234", "d/other": "x", "z": "y"})
+    first = quiet(store, place)
+    path = place / "d" / "f"
+    change(path)
+    second = quiet(store, place)
+    assert second.packet != first.packet
+    assert sealed(store, place).packet == second.packet
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    path.write_text("1234")
+    assert sealed(store, place).packet == first.packet
+    assert quiet(store, place).packet == first.packet
+
+
+def test_a_link_that_points_elsewhere(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"l": "->aaaa", "d/m": "->x", "f": "y"})
+    first = quiet(store, place)
+    for target in ("bbbb", "aaaa"):
+        (place / "l").unlink()
+        (place / "l").symlink_to(target)
+        report = quiet(store, place)
+        assert (report.packet == first.packet) == (target == "aaaa")
+        assert report.bytes_read == 0
+
+
+def test_an_empty_directory_that_comes_and_goes(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"d/f": "x"})
+    first = quiet(store, place)
+    (place / "d" / "logs").mkdir()
+    assert quiet(store, place).packet != first.packet
+    (place / "d" / "logs").rmdir()
+    assert sealed(store, place).packet == first.packet
+
+
+def test_the_execute_bit_alone_is_found_and_nothing_but_it(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"f": "x", "g": "y"})
+    first = quiet(store, place)
+    (place / "f").chmod(0o755)
+    assert quiet(store, place).packet != first.packet
+    (place / "f").chmod(0o600)
+    assert sealed(store, place).packet == first.packet
+
+
+# Options
+
+
+def test_options_that_shape_a_tree_do_not_share_what_is_remembered(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"a": "1", "b.tmp": "22", "d/c": "333", "d/c.tmp": "4444", "l": "->d"})
+    rest(place)
+    choices: list[dict[str, object]] = [
+        {},
+        {"exclude": ("*.tmp",)},
+        {"exclude": ("d",)},
+        {"exclude": ("d/c",)},
+        {"follow_symlinks": True},
+        {"follow_symlinks": True, "exclude": ("*.tmp",)},
+        {"keep": False},
+    ]
+    first = [sealed(store, place, **choice).packet for choice in choices]
+    assert len(set(first)) == len(choices) - 1, "what is kept is no part of the identity"
+    for choice, packet in reversed(list(zip(choices, first, strict=True))):
+        again = sealed(store, place, **choice)
+        assert again.packet == packet
+        assert again.bytes_read == 0
+
+
+def test_without_the_cache_everything_is_read(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"a": "1", "d/b": "22"})
+    quiet(store, place)
+    assert sealed(store, place, use_cache=False).bytes_read == 3
+
+
+def test_a_stand_in_is_refused_each_time(store: Store, tmp_path: Path) -> None:
+    """A choice that was made for one seal is not remembered for the next."""
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "7" * 64 + "\nsize 4900000000\n"
+    place = plant(tmp_path / "t", {"w.safetensors": pointer, "d/ok": "x"})
+    packet = to_raw(quiet(store, place, allow_pointers=True).packet)
+    assert listed(store, packet)["w.safetensors"].state == "pointer"
+    for _ in range(2):
+        with pytest.raises(IncompleteSourceError, match="safetensors"):
+            seal_paths(store, [place])
+        rest(place)
+    assert to_raw(sealed(store, place, allow_pointers=True).packet) == packet
+
+
+def test_a_hole_is_looked_at_each_time() -> None:
+    with open_to_all() as place:
+        plant(place / "t", {"ok": "x", "no": "y", "shut/f": "z"})
+        (place / "t" / "no").chmod(0)
+        (place / "t" / "shut").chmod(0)
+
+        def sealing() -> list[tuple[str, int]]:
+            store = MemoryStore()
+            found = []
+            options = SealOptions(allow_unreadable=True)
+            for mode in (0, 0, 0o755, 0o755, 0):
+                (place / "t" / "no").chmod(mode)
+                (place / "t" / "shut").chmod(mode)
+                rest(place / "t")
+                report = seal_paths(store, [place / "t"], options=options)
+                fresh = seal_paths(MemoryStore(), [place / "t"], options=options)
+                assert report.packet == fresh.packet
+                found.append((report.packet, report.files))
+            (place / "t" / "shut").chmod(0o755)
+            return found
+
+        os.chown(place / "t" / "no", 65534, 65534)
+        os.chown(place / "t" / "shut", 65534, 65534)
+        found = as_nobody(sealing)
+    assert [files for _, files in found] == [1, 1, 3, 3, 1]
+    assert found[0] == found[1] == found[4]
+    assert found[2] == found[3] != found[0]
+
+
+def test_a_prefix_is_not_remembered_as_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = plant(tmp_path / "t", {"run.log": "line 1\n"})
+    rest(place)
+    store = MemoryStore()
+    walk = ingest.walk
+
+    def growing(*arguments: object, **options: object) -> object:
+        found = walk(*arguments, **options)  # type: ignore[arg-type]
+        with (place / "run.log").open("a") as file:
+            file.write("more\n")
+        return found
+
+    monkeypatch.setattr(ingest, "walk", growing)
+    packet = to_raw(seal_paths(store, [place], options=SealOptions(allow_growing=True)).packet)
+    assert listed(store, packet)["run.log"].state == "prefix"
+    monkeypatch.undo()
+    report = quiet(store, place, allow_growing=True)
+    member = listed(store, to_raw(report.packet))["run.log"]
+    assert (member.state, member.size) == (None, 12)
+
+
+def test_a_failed_seal_remembers_nothing_that_it_did_not_keep(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = plant(tmp_path / "t", {"a/good": "x" * 100, "b/restless": "y"})
+    rest(place)
+    path = place / "b" / "restless"
+    pack_row = ingest.hashing.pack_row
+
+    def touching(status: os.stat_result) -> bytes:
+        row = pack_row(status)
+        if status.st_ino == os.stat(path).st_ino:
+            os.utime(path)
+        return row
+
+    monkeypatch.setattr(ingest.hashing, "pack_row", touching)
+    with pytest.raises(SourceChangedError):
+        seal_paths(store, [place], options=SealOptions(workers=0))
+    monkeypatch.undo()
+    packet = to_raw(quiet(store, place).packet)
+    assert verify(store, packet).outcome == "PASS"
+    assert fsck(store).damaged == ()
+
+
+# Swept stores, custody
+
+
+def swept(store: Store) -> None:
+    with store.stage() as stage:
+        for name, _ in store.refs():
+            stage.set_ref(name, None)
+        stage.commit()
+    gc(store, delete=True, grace_s=0, now_ns=time.time_ns() + 60 * SECOND)
+    assert list(store.objects()) == []
+    assert list(store.records()) == []
+
+
+def test_a_swept_tree_is_not_trusted(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"a": "1", "d/b": "22", "large": bytes(5 << 20)})
+    first = quiet(store, place)
+    assert sealed(store, place).bytes_read == 0
+    swept(store)
+    again = sealed(store, place)
+    assert again.packet == first.packet
+    assert again.bytes_read == total(place)
+    assert verify(store, to_raw(again.packet)).outcome == "PASS"
+
+
+def test_a_tree_swept_in_part_is_not_trusted(store: Store, tmp_path: Path) -> None:
+    """The tree of a subdirectory stays because another packet needs it."""
+    place = plant(tmp_path / "t", {"a": "1", "d/b": "22"})
+    rest(place)
+    seal_paths(store, [place / "d"], name="inner")
+    seal_paths(store, [place], name="outer")
+    with store.stage() as stage:
+        stage.set_ref("outer", None)
+        stage.commit()
+    gc(store, delete=True, grace_s=0, now_ns=time.time_ns() + 60 * SECOND)
+    report = sealed(store, place)
+    assert verify(store, to_raw(report.packet)).outcome == "PASS"
+    assert verify(store, _ref(store, "inner")).outcome == "PASS"
+
+
+def _ref(store: Store, name: str) -> RawId:
+    found = store.ref(name)
+    assert found is not None
+    return found
+
+
+def entry(place: Path, keep: str) -> str:
+    return SPEC + f'[[entry]]\nrole = "w"\nkind = "file"\npath = "{place}"\nkeep = "{keep}"\n'
+
+
+@pytest.mark.parametrize(
+    "order", [("external", "held"), ("held", "external"), ("external", "held", "external")]
+)
+def test_custody_is_not_remembered_across(store: Store, tmp_path: Path, order: tuple[str, ...]) -> None:
+    place = plant(tmp_path / "t", {"a": "1", "d/b": "22", "large": bytes(5 << 20)})
+    rest(place)
+    for keep in order:
+        packet = seal_text(store, tmp_path, entry(place, keep))
+        assert verify(store, packet).outcome == "PASS"
+        for member in listed(store, packet).values():
+            assert member.custody == keep
+            held = (place / member.path.removeprefix("w/")).read_bytes()
+            if "held" in order[: order.index(keep) + 1]:
+                assert objects.read(store, to_raw(member.blake3 or "")) == held
+    assert verify(store, packet).outcome == "PASS"
+
+
+def test_external_members_are_not_read_again_either(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"a": "1", "d/b": "22", "large": bytes(5 << 20)})
+    rest(place)
+    (tmp_path / "spec.toml").write_text(entry(place, "external"))
+    first = seal_spec(store, tmp_path / "spec.toml")
+    second = seal_spec(store, tmp_path / "spec.toml")
+    assert (first.bytes_read, second.bytes_read) == (total(place), 0)
+    assert second.packet == first.packet
+    assert store.stats().plain_bytes == 0
+    (place / "d" / "b").write_text("xx")
+    third = seal_spec(store, tmp_path / "spec.toml")
+    assert third.packet != first.packet
+    assert third.bytes_read == 2
+
+
+def test_external_members_that_moved_are_known_where_they_are_now(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"a": "1", "d/b": "22"})
+    rest(place)
+    seal_text(store, tmp_path, entry(place, "external"))
+    moved = place.rename(tmp_path / "moved")
+    packet = seal_text(store, tmp_path, entry(moved, "external"))
+    assert verify(store, packet).outcome == "PASS"
+
+
+# One file by its own path
+
+
+def test_one_file_is_remembered_alike(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"f": "AAAA"})
+    rest(place)
+    path = place / "f"
+    assert [seal_paths(store, [path]).bytes_read for _ in range(2)] == [4, 0]
+    first = store.ref("f")
+    in_place(path)
+    assert seal_paths(store, [path]).bytes_read == 4
+    assert store.ref("f") != first
+    path.chmod(0o755)
+    executable = seal_paths(store, [path]).packet
+    path.chmod(0o644)
+    assert seal_paths(store, [path]).packet != executable
+    rest(place)
+    seal_paths(store, [path])
+    swept(store)
+    again = seal_paths(store, [path])
+    assert again.bytes_read == 4
+    assert verify(store, to_raw(again.packet)).outcome == "PASS"
+
+
+def test_a_directory_and_a_file_of_one_path_do_not_share(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"x/y": "1"})
+    rest(place)
+    seal_paths(store, [place / "x"])
+    shutil.rmtree(place / "x")
+    (place / "x").write_text("file now")
+    rest(place)
+    assert seal_paths(store, [place / "x"]).files == 1
+    (place / "x").unlink()
+    plant(place, {"x/y": "1"})
+    assert listed(store, to_raw(sealed(store, place / "x").packet)).keys() == {"y"}
+
+
+def test_verification_never_looks_at_it(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = plant(tmp_path / "t", {"a": "1", "d/b": "22"})
+    packet = to_raw(quiet(store, place).packet)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("asked the stat cache")
+
+    monkeypatch.setattr(type(store), "cached", refuse)
+    monkeypatch.setattr(stat_cache, "decode", refuse)
+    assert verify(store, packet).outcome == "PASS"
+    assert fsck(store).damaged == ()

@@ -1,0 +1,208 @@
+"""Verifying: every damage is named, nothing that was not looked at passes."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import (
+    STORES,
+    failures,
+    file_node,
+    findings,
+    open_store_of,
+    packet_of,
+    plant,
+    put_object,
+    put_packet,
+    seal,
+    seal_text,
+    settle,
+)
+
+from provstore import merkle, records
+from provstore.errors import EmptyError, IntegrityError, NotFoundError
+from provstore.ids import object_id, to_raw
+from provstore.records.packet import Entry, Packet
+from provstore.records.tree import TreeEntry
+from provstore.store.memory import MemoryStore
+from provstore.store.protocol import ObjectInfo
+from provstore.verbs.checking import fsck
+from provstore.verbs.comparing import verify_against
+from provstore.verbs.listing import cat
+from provstore.verbs.verifying import verify
+
+
+def content(store: MemoryStore) -> Any:
+    """Return what a store in memory holds, so that a test can damage it."""
+    return store._content
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_a_pass_counts_what_it_rests_on(tmp_path: Path, kind: str) -> None:
+    tree = plant(tmp_path / "t", {"a": "xy", "b": "xy", "c": "z", "l": "->a", "e": None})
+    with open_store_of(kind, tmp_path) as store:
+        report = verify(store, seal(store, tree))
+        assert report.outcome == "PASS"
+        assert (report.objects_checked, report.bytes_checked) == (2, 3)
+        assert report.missing == ()
+        assert {check.outcome for check in report.checks} == {"PASS"}
+
+
+def test_every_damaged_object_is_named_at_every_place(tmp_path: Path) -> None:
+    tree = plant(tmp_path / "t", {"a": "same", "d/b": "same", "c": "other", "fine": "fine"})
+    store = MemoryStore()
+    packet = seal(store, tree)
+    content(store).data[object_id(b"same")] = b"sane"
+    del content(store).data[object_id(b"other")]
+    del content(store).infos[object_id(b"other")]
+    report = verify(store, packet)
+    assert report.outcome == "FAIL"
+    assert findings(report) == {"a": "damaged", "d/b": "damaged", "c": "missing-object"}
+    assert all(check.expected for check in failures(report))
+    assert {d.path for d in fsck(store).damaged} == {"a", "d/b", "c"}
+    with pytest.raises(IntegrityError):
+        list(cat(store, packet, "a"))
+
+
+def test_a_wrong_sha256_or_size_in_the_index_is_damage(tmp_path: Path) -> None:
+    tree = plant(tmp_path / "t", {"a": "x"})
+    for info in (ObjectInfo(1, bytes(32), "inline"), ObjectInfo(2, content_sha(b"x"), "inline")):
+        store = MemoryStore()
+        packet = seal(store, tree)
+        content(store).infos[object_id(b"x")] = info
+        assert verify(store, packet).outcome == "FAIL"
+
+
+def content_sha(data: bytes) -> bytes:
+    import hashlib
+
+    return hashlib.sha256(data).digest()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"sha256": "0" * 64}, {"size_bytes": 2}, {"blake3": "0" * 64}],
+)
+def test_a_tree_that_states_other_digests_fails(changes: dict[str, Any]) -> None:
+    store = MemoryStore()
+    put_object(store, b"x")
+    packet = put_packet(store, [(b"f", file_node(b"x", **changes))])
+    assert verify(store, packet).outcome == "FAIL"
+
+
+@pytest.mark.parametrize("changes", [{"files": 2}, {"files": 0}, {"size_bytes": 2}, {"size_bytes": 0}])
+def test_totals_that_do_not_add_up_fail(changes: dict[str, int]) -> None:
+    store = MemoryStore()
+    put_object(store, b"x")
+    report = verify(store, put_packet(store, [(b"f", file_node(b"x"))], **changes))
+    assert "wrong-totals" in {check.code for check in failures(report)}
+
+
+def test_a_directory_split_elsewhere_than_its_names_say_fails() -> None:
+    store = MemoryStore()
+    put_object(store, b"x")
+    entries = [file_node(b"x", f"f{n:03}") for n in range(80)]
+    halves = [merkle.build(entries[:40])[-1], merkle.build(entries[40:])[-1]]
+    children = tuple(
+        records.tree.TreeChild(tree=id.hex(), entries=40, last=last)
+        for (id, _), last in zip(halves, ("f039", "f079"), strict=True)
+    )
+    root_id, root = records.encode(records.tree.TreeIndex(level=1, children=children))
+    packet = Packet(entries=(Entry(role="", kind="evidence", tree=root_id.hex(), files=80, size_bytes=80),))
+    id, data = records.encode(packet)
+    with store.stage() as stage:
+        for node_id, node in (*halves, (root_id, root), (id, data)):
+            stage.add_record(node_id, node)
+        stage.commit()
+    assert verify(store, id).outcome == "FAIL"
+
+
+def test_a_missing_tree_record_is_named_and_the_rest_still_checked(tmp_path: Path) -> None:
+    tree = plant(tmp_path / "t", {"d/a": "1", "e/b": "2"})
+    store = MemoryStore()
+    packet = seal(store, tree)
+    root = to_raw(packet_of(store, packet).entries[0].tree or "")
+    node, _ = merkle.find(store._content.records.__getitem__, root, b"d")
+    assert node is not None
+    del content(store).records[to_raw(node.tree or "")]
+    report = verify(store, packet)
+    assert report.outcome == "FAIL"
+    assert findings(report)["d"] == "missing-record"
+    assert report.objects_checked == 1
+
+
+def test_missing_or_altered_facts_fail(tmp_path: Path) -> None:
+    plant(tmp_path / "t", {"r.json": '{"a": 1}'})
+    store = MemoryStore()
+    packet = seal(store, tmp_path / "t/r.json", kind="record")
+    (id,) = packet_of(store, packet).entries[0].facts
+    data = content(store).records.pop(to_raw(id))
+    assert verify(store, packet).outcome == "FAIL"
+    content(store).records[to_raw(id)] = data.replace(b"1", b"2")
+    assert verify(store, packet).outcome == "FAIL"
+
+
+def test_a_missing_manifest_never_passes(tmp_path: Path) -> None:
+    plant(tmp_path / "t", {"f": "x"})
+    (tmp_path / "t.sum").write_text(f"{content_sha(b'x').hex()}  f\n")
+    store = MemoryStore()
+    packet = seal_text(
+        store, tmp_path, '[[entry]]\nrole = "e"\nkind = "evidence"\npath = "t"\nmanifest = "t.sum"\n'
+    )
+    id = object_id((tmp_path / "t.sum").read_bytes())
+    info = content(store).infos.pop(id)
+    data = content(store).data.pop(id)
+    assert verify(store, packet).outcome == "FAIL"
+    content(store).infos[id] = info._replace(placement="external")
+    assert verify(store, packet).outcome == "INCOMPLETE"
+    content(store).infos[id] = info
+    content(store).data[id] = data.replace(b"f", b"g")
+    assert verify(store, packet).outcome == "FAIL"
+
+
+def test_no_such_packet(tmp_path: Path) -> None:
+    store = MemoryStore()
+    packet = seal(store, plant(tmp_path / "t", {"f": "x"}))
+    with pytest.raises(NotFoundError):
+        verify(store, bytes(32))
+    tree = to_raw(packet_of(store, packet).entries[0].tree or "")
+    assert verify(store, tree).outcome == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "checked"), [("a/*", 2), ("a", 2), ("a/f", 1), ("*/g", 1), ("*", 3), ("/a/", 2), ("b/", 1)]
+)
+def test_only_looks_at_a_part(tmp_path: Path, pattern: str, checked: int) -> None:
+    tree = plant(tmp_path / "t", {"a/f": "1", "a/g": "2", "b/h": "3"})
+    store = MemoryStore()
+    packet = seal(store, tree)
+    assert verify(store, packet, only=pattern).objects_checked == checked
+    assert verify_against(store, packet, tree, only=pattern).outcome == "PASS"
+    content(store).data[object_id(b"3")] = b"4"
+    outcome = verify(store, packet, only=pattern).outcome
+    assert outcome == ("FAIL" if pattern in ("*", "b/") else "PASS")
+
+
+@pytest.mark.parametrize("pattern", ["c", "a/f/x", "", "[", "a/h", "*/x"])
+def test_only_that_matches_nothing_is_no_success(tmp_path: Path, pattern: str) -> None:
+    store = MemoryStore()
+    packet = seal(store, plant(tmp_path / "t", {"a/f": "1"}))
+    with pytest.raises(EmptyError):
+        verify(store, packet, only=pattern)
+
+
+def test_progress_adds_up(tmp_path: Path) -> None:
+    tree = plant(tmp_path / "t", {"a": "x" * 10, "b": os.urandom(5 << 20)})
+    settle(tree)
+    store = MemoryStore()
+    seen: list[int] = []
+    verify(store, seal(store, tree), progress=lambda state: seen.append(state.bytes_done))
+    assert seen == sorted(seen)
+    assert seen[-1] == 10 + (5 << 20)
+
+
+def test_links_alone_are_evidence_of_their_own_text(tmp_path: Path) -> None:
+    store = MemoryStore()
+    packet = put_packet(store, [(b"l", TreeEntry(kind="symlink", name="l", target="x"))])
+    assert verify(store, packet).outcome != "FAIL"
