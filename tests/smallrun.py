@@ -109,12 +109,12 @@ def oracle(rows: list[dict[str, Any]], *names: str) -> dict[str, Any]:
 
 def prom(prompt: int, completion: int, requests: int, drafts: int, accepted: list[int]) -> str:
     lines = [
-        f"process_start_time_seconds 1.78510244e+09",
+        "process_start_time_seconds 1.78510244e+09",
         f'eng:prompt_tokens_total{{m="t"}} {prompt}.0',
         f'eng:generation_tokens_total{{m="t"}} {completion}.0',
         f'eng:success_total{{m="t",reason="length"}} {requests}.0',
-        f'eng:success_total{{m="t",reason="abort"}} 0.0',
-        f'eng:cache_hits_total{{m="t"}} 0.0',
+        'eng:success_total{m="t",reason="abort"} 0.0',
+        'eng:cache_hits_total{m="t"} 0.0',
         f'eng:drafts_total{{m="t"}} {drafts}.0',
         f'eng:draft_tokens_total{{m="t"}} {drafts * len(accepted)}.0',
         f'eng:accepted_total{{m="t"}} {sum(accepted)}.0',

@@ -90,7 +90,10 @@ def verify(
                 )
                 if only is None:
                     found = policies_of(reader, packet, policy)
-                    judgings = [judging.judge(reader, packet, data, where=place) for place, data in found]
+                    judgings = [
+                        judging.judge(reader, packet, data, where=place, at=at or ()) for place, data in found
+                    ]
+                    report = report if judgings else judging.unjudged(reader, packet, report)
     ids = keep_verdicts(out, packet, judgings) if judgings else []
     report = judging.judged(report, judgings, ids) if judgings else report
     out.answer(report, verify_lines(report))

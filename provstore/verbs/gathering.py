@@ -1,6 +1,8 @@
 """Gathering evidence: the extractors of a policy applied to the members of a packet, through the one door."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from blake3 import blake3
@@ -21,8 +23,8 @@ from provstore.files.checksums import parse_checksums
 from provstore.gates.evidence import Evidence, Listed, Manifest, Placed, Source
 from provstore.gates.extracts import EntryFacts, Extract, Lines
 from provstore.gates.policy import Policy
-from provstore.ids import RawId, record_id, to_raw
-from provstore.paths import show
+from provstore.ids import RawId, object_id, record_id, to_raw
+from provstore.paths import show, unshow
 from provstore.records.facts import Fact, Facts
 from provstore.records.packet import Entry, Packet
 from provstore.store import objects
@@ -55,8 +57,9 @@ class Gathered(NamedTuple):
 
 
 class _Gathering:
-    def __init__(self, reader: Reader, packet: Packet, policy: Policy) -> None:
+    def __init__(self, reader: Reader, packet: Packet, policy: Policy, at: Sequence[bytes]) -> None:
         self.reader = reader
+        self.at = at
         self.fetch = objects.fetcher(reader)
         self.packet = packet
         self.policy = policy
@@ -113,10 +116,25 @@ class _Gathering:
             return _STATES[node.state]
         if member.entry.custody == "declared" or node.blake3 is None:
             return "only declared: a digest from another document, its bytes were never seen here"
-        info = self.reader.info(to_raw(node.blake3))
-        if info is None:
-            return "its bytes are not in the store"
-        return "kept outside the store" if info.placement == "external" else ""
+        return "" if self.reader.info(to_raw(node.blake3)) is not None else "its bytes are not in the store"
+
+    def _read(self, id: RawId, place: str) -> bytes:
+        """Return the checked bytes of an object; one that is kept outside is read where it lies now.
+
+        Raises:
+            NotHeldError: it is kept outside, and nowhere known with these bytes.
+        """
+        info = self.reader.info(id)
+        if info is None or info.placement != "external":
+            return objects.read(self.reader, id)
+        raw = unshow(place)
+        known = [location.path for location in self.reader.locations(id)]
+        for path in (*known, *(os.path.join(base, raw) for base in self.at)):
+            with suppress(OSError), open(path, "rb") as file:
+                data = file.read(objects.WHOLE_LIMIT_BYTES + 1)
+                if object_id(data) == id:
+                    return data
+        raise NotHeldError(id.hex(), "external")
 
     def _source(self, extract: Extract, place: str, member: Member) -> Source:
         absent = self._absent(member)
@@ -124,7 +142,7 @@ class _Gathering:
         if absent:
             return Source(place, object=id, absent=absent, prefix=extract.prefix)
         try:
-            reading = extract.read(objects.read(self.reader, to_raw(id)))
+            reading = extract.read(self._read(to_raw(id), place))
         except (*_DAMAGED, MalformedError) as error:
             return Source(place, object=id, reading=_damaged(error), prefix=extract.prefix)
         except (NotFoundError, NotHeldError) as error:
@@ -141,8 +159,7 @@ class _Gathering:
         reading = None
         if not absent:
             try:
-                chunks = (bytes(chunk) for chunk in objects.stream(self.reader, to_raw(id)))
-                reading = scan_log(chunks, patterns)
+                reading = scan_log(self._chunks(to_raw(id), place), patterns)
             except (*_DAMAGED, MalformedError) as error:
                 reading = _damaged(error)
             except (NotFoundError, NotHeldError) as error:
@@ -154,6 +171,13 @@ class _Gathering:
             if own is not None:
                 digest = blake3(canon.encode(pattern)).hexdigest(8)
                 self._keep(f"lines:{digest}", extract.VERSION, id, own.facts)
+
+    def _chunks(self, id: RawId, place: str) -> Iterator[bytes]:
+        info = self.reader.info(id)
+        if info is not None and info.placement == "external":
+            yield self._read(id, place)
+        else:
+            yield from map(bytes, objects.stream(self.reader, id))
 
     def _keep(self, extractor: str, version: int, source: str, facts: tuple[Fact, ...]) -> None:
         if facts:
@@ -289,16 +313,17 @@ def _entry_facts(entry: Entry) -> list[Fact]:
     ]
 
 
-def gather(reader: Reader, packet: Packet, policy: Policy) -> Gathered:
+def gather(reader: Reader, packet: Packet, policy: Policy, at: Sequence[bytes] = ()) -> Gathered:
     """Read everything that a policy's extractors name.
 
     Args:
         reader: store or pack that holds the packet.
         packet: the packet.
         policy: what is read.
+        at: directories where members may lie that are kept outside.
 
     Returns:
         The evidence. What is declared, kept outside or absent is there as absent; what is damaged, as an
         error of its reading. Nothing of it raises.
     """
-    return _Gathering(reader, packet, policy).run()
+    return _Gathering(reader, packet, policy, at).run()

@@ -1,5 +1,6 @@
 """Judging: a verdict over a packet under a policy, kept as a record, and the explanation of a gate."""
 
+import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -16,6 +17,8 @@ from provstore.store.protocol import Reader, Store
 from provstore.verbs import keeping
 from provstore.verbs.gathering import gather
 from provstore.verbs.members import find_member
+
+Path = str | bytes | os.PathLike[str]
 
 
 class Judging(NamedTuple):
@@ -51,7 +54,9 @@ class Judging(NamedTuple):
         return metrics_of(self.verdict)
 
 
-def judge(reader: Reader, packet: RawId, policy: bytes, *, where: str = "policy") -> Judging:
+def judge(
+    reader: Reader, packet: RawId, policy: bytes, *, where: str = "policy", at: Sequence[Path] = ()
+) -> Judging:
     """Judge a packet under a policy.
 
     Args:
@@ -59,6 +64,7 @@ def judge(reader: Reader, packet: RawId, policy: bytes, *, where: str = "policy"
         packet: its id.
         policy: bytes of the policy.
         where: what to call the policy in errors.
+        at: directories where members may lie that are kept outside.
 
     Returns:
         The verdict. Nothing is written; :func:`keep` does that.
@@ -69,7 +75,7 @@ def judge(reader: Reader, packet: RawId, policy: bytes, *, where: str = "policy"
     """
     loaded = load_policy(policy, where)
     found = objects.packet(reader, packet)
-    gathered = gather(reader, found, loaded)
+    gathered = gather(reader, found, loaded, [os.path.abspath(os.fsencode(place)) for place in at])
     judged = judge_all(loaded, gathered.evidence)
     verdict = Verdict(
         packet=packet.hex(),
@@ -108,6 +114,21 @@ def judged(report: VerifyReport, judgings: Sequence[Judging], ids: Sequence[str]
         verdicts=tuple(shown(j.verdict, id) for j, id in zip(judgings, names, strict=False)),
         settles=tuple(sorted({place for judging in judgings for place in judging.settles})),
     )
+
+
+def unjudged(reader: Reader, packet: RawId, report: VerifyReport) -> VerifyReport:
+    """Return a report that says which claims nobody judged, because there was no policy."""
+    claims = objects.packet(reader, packet).claims
+    if not claims:
+        return report
+    names = ", ".join(claim.name for claim in claims)
+    check = Check(
+        check="claims",
+        outcome="NOT-APPLICABLE",
+        code="claims-not-judged",
+        message=f"no policy was given, so no claim was recomputed: {names}",
+    )
+    return msgspec.structs.replace(report, checks=(*report.checks, check))
 
 
 def own_policies(reader: Reader, packet: RawId) -> list[tuple[str, bytes]]:

@@ -82,7 +82,8 @@ def test_c04_tolerance_is_stated_and_the_difference_printed(
     document = b'{"a": 102.97143559613157, "b": 102.9714355961316}'
     policy = (
         '[[extract]]\nname = "d"\nkind = "json"\nrole = "run/d.json"\n'
-        f'[[gate]]\nname = "same"\nkind = "consistent"\ntolerance = "{tolerance}"\ngroups = [["d:/a", "d:/b"]]\n'
+        f'[[gate]]\nname = "same"\nkind = "consistent"\ntolerance = "{tolerance}"\n'
+        f'groups = [["d:/a", "d:/b"]]\n'
     )
     found = judged(tmp_path, {"run/d.json": document}, policy)
     assert said(found, "same") == [code]
@@ -115,8 +116,10 @@ def test_c07_correct_but_not_a_reproduction_of_the_speed(tmp_path: Path, median:
         tmp_path,
         planted,
         rows_policy(
-            '[[gate]]\nname = "tokens"\nkind = "tokens"\nrows = "bench"\noracle = "tokens"\nprompt_hashes = false\n'
-            '[[gate]]\nname = "floor"\nkind = "floor"\nrows = "bench"\nconvention = "conventional-intervals"\n'
+            '[[gate]]\nname = "tokens"\nkind = "tokens"\nrows = "bench"\noracle = "tokens"\n'
+            "prompt_hashes = false\n"
+            '[[gate]]\nname = "floor"\nkind = "floor"\nrows = "bench"\n'
+            'convention = "conventional-intervals"\n'
             'reference = "101.94172124017027"\nratio = "0.95"\n'
         ),
     )
@@ -215,7 +218,8 @@ def test_c13_a_flat_curve_is_an_anomaly(tmp_path: Path, curve: list[int], code: 
     }
     policy = rows_policy(EXACT) + (
         '[[extract]]\nname = "after"\nkind = "metrics"\nrole = "run/after.prom"\n'
-        '[[gate]]\nname = "flat"\nkind = "acceptance-flat"\ncounters = "after"\ncounter = "eng:accepted_pos_total"\n'
+        '[[gate]]\nname = "flat"\nkind = "acceptance-flat"\ncounters = "after"\n'
+        'counter = "eng:accepted_pos_total"\n'
     )
     found = judged(tmp_path, planted, policy)
     assert said(found, "exact") == ["INELIGIBLE not-exact"]
@@ -286,7 +290,8 @@ def real_counters(tmp_path: Path, change: dict[str, str]) -> list[str]:
     policy = BENCH + (
         '[[extract]]\nname = "before"\nkind = "metrics"\nrole = "run/b.prom"\n'
         '[[extract]]\nname = "after"\nkind = "metrics"\nrole = "run/a.prom"\n'
-        '[[gate]]\nname = "counters"\nkind = "conservation"\nbefore = "before"\nafter = "after"\nrows = "bench"\n'
+        '[[gate]]\nname = "counters"\nkind = "conservation"\nbefore = "before"\nafter = "after"\n'
+        'rows = "bench"\n'
         'sums = [{ counter = "eng:prompt_tokens_total", field = "prompt_tokens", code = "extra-prompt" },'
         '{ counter = "eng:generation_tokens_total", field = "completion_tokens", code = "extra-tokens" },'
         '{ counter = "eng:success_total", code = "request-count" }]\n'

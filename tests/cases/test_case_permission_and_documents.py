@@ -85,7 +85,8 @@ def test_c33_evidence_before_its_authorization(tmp_path: Path, result: str, code
 
 FROZEN = (
     '[[extract]]\nname = "d"\nkind = "json"\nrole = "run/d.json"\n'
-    '[[gate]]\nname = "g"\nkind = "frozen"\ncontrol = "d:/control"\ncandidate = "d:/candidate"\nminimum_wins = 9\n'
+    '[[gate]]\nname = "g"\nkind = "frozen"\ncontrol = "d:/control"\ncandidate = "d:/candidate"\n'
+    "minimum_wins = 9\n"
 )
 
 

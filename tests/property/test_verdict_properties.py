@@ -3,7 +3,7 @@
 import json
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from smallrun import POLICY, digest, dump, files, judged, words
 
+from provstore.evidence.serverlog import scan_log
 from provstore.gates.evidence import Evidence, Placed, Source
 from provstore.gates.extracts import Lines
 from provstore.gates.policy import load_policy
 from provstore.gates.verdict import Judged, judge_all
-from provstore.evidence.serverlog import scan_log
 
 UNSEALED = re.sub(r'\[\[gate\]\]\nname = "seal"(\n.+)+\n', "", POLICY)
 UNSEALED = re.sub(r'\[\[gate\]\]\nname = "digests"(\n.+)+\n', "", UNSEALED)
@@ -87,14 +87,28 @@ def test_without_any_one_line_it_never_passes(place: str, number: int, line: str
 
 
 SPARE_FIELDS = {
-    "run/bench.json": {"ttft_s", "elapsed_s", "post_ttft_s", "text", "prompt_classes", "suite_prompt_count", "model",
-                       "request_extra", "realistic_final_gate", "passed", "prompt_sha256s", "output_sha256s", "count",
-                       "request_started_epoch_s", "request_ended_epoch_s"},
+    "run/bench.json": {
+        "ttft_s",
+        "elapsed_s",
+        "post_ttft_s",
+        "text",
+        "prompt_classes",
+        "suite_prompt_count",
+        "model",
+        "request_extra",
+        "count",
+        "passed",
+        "realistic_final_gate",
+        "prompt_sha256s",
+        "output_sha256s",
+        "request_started_epoch_s",
+        "request_ended_epoch_s",
+    },
     "oracle/tokens": {"source_sha256"},
     "oracle/text": {"source_sha256"},
     "runtime/lock": {"python_packages", "torch"},
     "docs/record": {"bench_sha256"},
-}  # fmt: skip
+}
 """Fields that no gate of this policy needs; a time of one row among others may go, a package that the lock
 no longer pins too."""
 

@@ -28,7 +28,8 @@ def load(text: str) -> Policy:
 
 REFUSED = [
     # what, policy after the four lines of the head, line, words
-    ("unknown gate", BENCH + '[[gate]]\nname = "g"\nkind = "zeroes"\nrows = "bench"\n', 11, "no kind is called 'zeroes'"),
+    ("unknown gate", BENCH + '[[gate]]\nname = "g"\nkind = "zeroes"\n'
+    'rows = "bench"\n', 11, "no kind is called 'zeroes'"),
     ("no kind", '[[gate]]\nname = "g"\n', 5, "names no kind"),
     ("unknown extract kind", '[[extract]]\nname = "x"\nkind = "xml"\nrole = "a"\n' + ZERO, 7, "'xml'"),
     ("unknown input", ZERO, 8, "no extract is called 'bench'"),
@@ -37,20 +38,27 @@ REFUSED = [
      "gives no fact 'ep'; it gives #lines, #matches, tp"),
     ("unknown extract in a fact", '[[gate]]\nname = "g"\nkind = "equal"\nvalues = { "nobody:x" = 1 }\n', 8,
      "no extract is called 'nobody'"),
-    ("no selector", BENCH + '[[gate]]\nname = "g"\nkind = "equal"\nvalues = { "bench" = 1 }\n', 12, "extract:key"),
+    ("no selector", BENCH + '[[gate]]\nname = "g"\nkind = "equal"\n'
+    'values = { "bench" = 1 }\n', 12, "extract:key"),
     ("rank set of size zero",
-     LINES + '[[gate]]\nname = "g"\nkind = "topology"\nlines = "marks"\nrank = ["tp"]\nranks = []\n', 17, "can never fail"),
+     LINES + '[[gate]]\nname = "g"\nkind = "topology"\nlines = "marks"\nrank = ["tp"]\n'
+     'ranks = []\n', 17, "can never fail"),
     ("ranks twice",
-     LINES + '[[gate]]\nname = "g"\nkind = "topology"\nlines = "marks"\nrank = ["tp"]\nranks = [0, 0]\n', 17, "repeat"),
+     LINES + '[[gate]]\nname = "g"\nkind = "topology"\nlines = "marks"\nrank = ["tp"]\n'
+     'ranks = [0, 0]\n', 17, "repeat"),
     ("never fails: equal", '[[gate]]\nname = "g"\nkind = "equal"\nvalues = {}\n', 5, "can never fail"),
-    ("never fails: one fact", BENCH + '[[gate]]\nname = "g"\nkind = "consistent"\ngroups = [["bench:/a", "bench:/a"]]\n',
+    ("never fails: one fact", BENCH + '[[gate]]\nname = "g"\nkind = "consistent"\n'
+    'groups = [["bench:/a", "bench:/a"]]\n',
      9, "two different facts"),
-    ("never fails: floor of zero", BENCH + '[[gate]]\nname = "g"\nkind = "floor"\nrows = "bench"\nreference = "0"\n'
+    ("never fails: floor of zero", BENCH + '[[gate]]\nname = "g"\nkind = "floor"\nrows = "bench"\n'
+    'reference = "0"\n'
      'convention = "wall"\n', 9, "its floor is zero"),
     ("never fails: advisory",
      '[[extract]]\nname = "m"\nkind = "metrics"\nrole = "a"\n'
-     '[[gate]]\nname = "g"\nkind = "acceptance-flat"\nrequired = true\ncounters = "m"\ncounter = "c"\n', 12, "only warns"),
-    ("never fails: a workload without counts", BENCH + '[[gate]]\nname = "g"\nkind = "workload"\nrows = "bench"\n', 9,
+     '[[gate]]\nname = "g"\nkind = "acceptance-flat"\nrequired = true\ncounters = "m"\n'
+     'counter = "c"\n', 12, "only warns"),
+    ("never fails: a workload without counts", BENCH + '[[gate]]\nname = "g"\nkind = "workload"\n'
+    'rows = "bench"\n', 9,
      "asks for no count"),
     ("unknown field", BENCH + ZERO + "rowz = 1\n", 13, "unknown field `rowz`"),
     ("unknown field of an extract", BENCH + 'colour = "red"\n' + ZERO, 9, "unknown field `colour`"),
@@ -58,7 +66,8 @@ REFUSED = [
     ("missing field", BENCH + '[[gate]]\nname = "zero"\nkind = "zero"\n', 9, "missing required field `rows`"),
     ("gate twice", BENCH + ZERO + ZERO, 14, "gate 'zero' is there twice"),
     ("extract twice", BENCH + BENCH + ZERO, 10, "extract 'bench' is there twice"),
-    ("unknown convention", BENCH + '[[gate]]\nname = "g"\nkind = "metric"\nrows = "bench"\nconvention = "fastest"\n', 13,
+    ("unknown convention", BENCH + '[[gate]]\nname = "g"\nkind = "metric"\nrows = "bench"\n'
+    'convention = "fastest"\n', 13,
      "no metric convention"),
     ("bad expression", LINES.replace("TP(?P<tp>\\d+)", "TP(?P<tp>"), 10, "no regular expression"),
     ("exponential expression", LINES.replace("TP(?P<tp>\\d+)", "TP(?P<tp>(a+)+)"), 10, "repetition"),
