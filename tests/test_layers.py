@@ -196,6 +196,7 @@ ORDER: tuple[str, ...] = (
     "provstore.cli.sealing",
     "provstore.report.verdicts",
     "provstore.cli.upkeep",
+    "provstore.cli.policies",
     "provstore.cli.judging",
     "provstore.cli.verifying",
     "provstore.cli",

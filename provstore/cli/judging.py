@@ -1,63 +1,12 @@
-"""``prov explain`` and ``prov metrics``, and the policies that ``prov verify`` judges by."""
+"""``prov explain`` and ``prov metrics``."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
 from provstore.cli.app import app, console
-from provstore.cli.console import Console
-from provstore.cli.options import Json, Packet, Quiet, Store, notes
-from provstore.errors import NotFoundError, ProvError
-from provstore.ids import RawId
-from provstore.store.protocol import Reader
-from provstore.verbs.judging import Judging
-
-Policy = Annotated[
-    str | None,
-    typer.Option("--policy", metavar="P", help="Policy file, or role of a policy in the packet."),
-]
-
-
-def policies_of(reader: Reader, packet: RawId, policy: str | None) -> list[tuple[str, bytes]]:
-    """Return name and bytes of the policies to judge by: the one that is named, else the packet's own."""
-    from provstore.verbs.judging import own_policies, policy_of
-
-    if policy is None:
-        return own_policies(reader, packet)
-    path = Path(policy)
-    if path.is_file():
-        return [(policy, path.read_bytes())]
-    try:
-        return [(policy, policy_of(reader, packet, policy))]
-    except NotFoundError as error:
-        raise NotFoundError(policy, "no file of this name, and no member of the packet") from error
-
-
-def keep_verdicts(out: Console, packet: RawId, judgings: Sequence[Judging]) -> list[str]:
-    """Keep verdicts in the store that holds the packet; say on stderr when it cannot be written."""
-    from provstore.cli.opening import readable_store
-    from provstore.store.opening import open_store
-    from provstore.verbs.judging import keep
-
-    path = readable_store(out)
-    if path is None or not judgings:
-        return []
-    try:
-        store = open_store(path)
-    except ProvError as error:
-        out.note(f"the verdict was not kept: {error.message}")
-        return []
-    try:
-        if store.record(packet) is None:
-            return []
-        return [keep(store, judging).hex() for judging in judgings]
-    except ProvError as error:
-        out.note(f"the verdict was not kept: {error.message}")
-        return []
-    finally:
-        store.close()
+from provstore.cli.options import Json, Packet, Policy, Quiet, Store, notes
 
 
 @app.command(
@@ -83,6 +32,7 @@ def explain(
     Without --policy the packet's own policy counts, else the one of its latest kept verdict.
     """
     from provstore.cli.opening import packet_of
+    from provstore.cli.policies import policies_of
     from provstore.report.judged import explain_lines
     from provstore.verbs.explaining import explain, latest_policy
 

@@ -8,8 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from provstore.cli.app import app, console
-from provstore.cli.judging import Policy, keep_verdicts, policies_of
-from provstore.cli.options import Json, Only, Output, Packet, Quiet, Store, notes
+from provstore.cli.options import Json, Only, Output, Packet, Policy, Quiet, Store, notes
 from provstore.errors import UsageError
 
 
@@ -64,6 +63,7 @@ def verify(
     """
     from provstore.cli.meter import ProgressMeter
     from provstore.cli.opening import packet_of
+    from provstore.cli.policies import keep_verdicts, policies_of
     from provstore.report.verdicts import verify_lines
     from provstore.verbs import comparing, judging, proving, verifying
 
