@@ -33,6 +33,7 @@ def digest(text: str | bytes) -> str:
 def row(index: int, *, tokens: int = 120, step: float = 0.01) -> dict[str, Any]:
     """Return one row: one token an event, ``step`` seconds apart."""
     text = f"answer {index}"
+    stamps = [round(0.5 + at * step, 6) for at in range(tokens)]
     return {
         "prompt_index": index,
         "prompt_id": f"prompt-{index}",
@@ -42,7 +43,8 @@ def row(index: int, *, tokens: int = 120, step: float = 0.01) -> dict[str, Any]:
         "completion_tokens": tokens,
         "cached_tokens": 0,
         "token_ids": [1000 * index + at for at in range(tokens)],
-        "token_id_offsets_s": [round(0.5 + at * step, 6) for at in range(tokens)],
+        "token_id_offsets_s": stamps,
+        "tok_s_1_100_after_ttft": 100 / (stamps[99] - stamps[0]),
         "ttft_s": 0.5,
         "elapsed_s": 2.5,
         "post_ttft_s": 2.0,
