@@ -1,11 +1,11 @@
-# make demo | test | bench: each makes .venv itself and needs nothing but Python 3.11 or newer with pip.
+# make demo | test | bench | torture: each makes .venv itself and needs nothing but Python 3.11 or newer with pip.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test bench lint types generated clean
+.PHONY: demo test bench torture lint types generated clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -22,6 +22,10 @@ test: lint types
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py $(ARGS)
+
+# Hours: kills, crowds, failing system calls and bit flips; make torture TORTURE="--minutes 5" for less.
+torture: $(STAMP)
+	$(BIN)/python tests/torture.py $(TORTURE)
 
 lint: $(STAMP)
 	$(BIN)/ruff check

@@ -27,10 +27,12 @@ class Sample(NamedTuple):
 
     Attributes:
         seconds: wall-clock time.
+        cpu_seconds: processor time of the process and all that it waited for.
         foreign_cores: processor cores that other programs used meanwhile; None where that is unknown.
     """
 
     seconds: float
+    cpu_seconds: float
     foreign_cores: float | None = None
 
 
@@ -88,6 +90,10 @@ class Timings:
         """Return the spread of one case's seconds, times ``factor``."""
         return spread([value * factor for value in self.seconds(name)])
 
+    def cpu_seconds(self, name: str) -> float:
+        """Return the median of one case's processor seconds."""
+        return statistics.median(sample.cpu_seconds for sample in self.samples[name])
+
     def ratio(self, name: str, *over: str) -> Spread:
         """Return the spread of the per-round ratios of a case to another, or to the sum of several."""
         sums = [sum(values) for values in zip(*(self.seconds(other) for other in over), strict=True)]
@@ -134,7 +140,8 @@ def timed(command: Command) -> Sample:
         process.returncode = os.waitstatus_to_exitcode(status)
         after = _busy_seconds()
         _check(command, process.returncode, err)
-    return Sample(seconds, _foreign(busy, after, usage.ru_utime + usage.ru_stime, seconds))
+    own = usage.ru_utime + usage.ru_stime
+    return Sample(seconds, own, _foreign(busy, after, own, seconds))
 
 
 def call(work: Callable[[], object], times: int = 1) -> Sample:
@@ -145,7 +152,7 @@ def call(work: Callable[[], object], times: int = 1) -> Sample:
         work()
     seconds = time.perf_counter() - begun
     own, after = time.process_time() - own, _busy_seconds()
-    return Sample(seconds / times, _foreign(busy, after, own, seconds))
+    return Sample(seconds / times, own / times, _foreign(busy, after, own, seconds))
 
 
 def peak_memory(command: Command) -> int:

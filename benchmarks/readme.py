@@ -113,9 +113,13 @@ def _unit(goal: Goal) -> str:
 def _times(row: Row) -> list[str]:
     text = [f"**{row.name}, {row.title}**", ""]
     if row.times:
-        text += ["| case | seconds, median | least to greatest |", "| --- | --- | --- |"]
+        text += [
+            "| case | seconds, median | least to greatest | processor seconds |",
+            "| --- | --- | --- | --- |",
+        ]
         for name, (middle, low, high) in row.times.items():
-            text.append(_table_line((name, number(middle), f"{number(low)} to {number(high)}")))
+            used = number(row.cpu_seconds[name])
+            text.append(_table_line((name, number(middle), f"{number(low)} to {number(high)}", used)))
         text.append("")
     text += [f"- {note}" for note in row.notes]
     if row.facts:

@@ -47,6 +47,7 @@ class Row(NamedTuple):
         title: the question it answers.
         findings: goals with their measurements.
         times: name and seconds of everything that was timed.
+        cpu_seconds: the same in processor time, medians; less noisy where others use the machine.
         facts: other figures by name, in the unit that the name ends in.
         notes: what a reader must know to judge it.
         foreign_cores: processor cores that other programs used meanwhile; None where unknown.
@@ -56,6 +57,7 @@ class Row(NamedTuple):
     title: str
     findings: tuple[Finding, ...]
     times: Mapping[str, Spread]
+    cpu_seconds: Mapping[str, float]
     facts: Mapping[str, float]
     notes: tuple[str, ...]
     foreign_cores: float | None
@@ -88,7 +90,8 @@ def row(
 ) -> Row:
     """Return a row with the times of all its cases."""
     times = {case: timings.time(case) for case in timings.samples}
-    return Row(name, title, tuple(findings), times, facts or {}, notes, timings.foreign_cores())
+    used = {case: timings.cpu_seconds(case) for case in timings.samples}
+    return Row(name, title, tuple(findings), times, used, facts or {}, notes, timings.foreign_cores())
 
 
 def number(value: float) -> str:

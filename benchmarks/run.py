@@ -107,7 +107,7 @@ def _row(name: str, setting: Setting) -> Row:
         return ROWS[name](setting)
     except CommandFailedError as error:
         _say(f"{name} FAILED: {error}")
-        return Row(name, FAILED, (), {}, {}, ("a program failed; stderr of the run has its words",), None)
+        return Row(name, FAILED, (), {}, {}, {}, ("a program failed; stderr of the run has its words",), None)
 
 
 def _unsettled(cleared: Path) -> list[str]:

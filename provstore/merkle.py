@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
 from blake3 import blake3
 
 from provstore import canon, records
@@ -149,41 +150,33 @@ def open_node(data: bytes, where: str = "tree") -> Opened:
 
 
 def entries_of(fetch: Fetch, tree: RawId) -> Iterator[TreeEntry]:
-    """Yield the entries of one directory in the order of their names.
-
-    Raises:
-        CanonError: a part does not hold the names that the index above it states, so that one part could
-            stand for any number of them.
-    """
+    """Yield the entries of one directory in the order of their names; raises as :func:`open_node` does."""
     todo: list[tuple[RawId, int, bytes]] = [(tree, -1, b"")]
     before = b""
     while todo:
         node_id, level, last = todo.pop()
-        node, names = _node(fetch, node_id, level)
-        if level != -1 and (not names or names[-1] != last or names[0] <= before):
-            raise CanonError(f"tree {node_id.hex()}", "does not hold the names that its index states")
+        node, names = _node(fetch(node_id), node_id, level, before, last)
         if isinstance(node, TreeLeaf):
             yield from node.entries
             before = last
         else:
-            below = [bytes.fromhex(child.tree) for child in node.children]
-            todo.extend(
-                (id, node.level - 1, name) for id, name in reversed([*zip(below, names, strict=True)])
-            )
+            for child, name in zip(reversed(node.children), reversed(names), strict=True):
+                todo.append((bytes.fromhex(child.tree), node.level - 1, name))
 
 
-def _node(fetch: Fetch, node_id: RawId, level: int = -1) -> Opened:
-    """Fetch and parse a node; ``level`` is the one it must have, or -1 for any (a root)."""
-    return _checked(fetch(node_id), node_id, level)
+def _node(data: bytes, node_id: RawId, level: int = -1, before: bytes = b"", last: bytes = b"") -> Opened:
+    """Parse a node; ``level`` is the one it must have, or -1 for any (a root).
 
-
-def _checked(data: bytes, node_id: RawId, level: int) -> Opened:
-    """Parse a node; see :func:`_node`."""
+    If ``last`` is given, its names must come after ``before`` and end with that one, so that no part of a
+    directory can stand in two places of it.
+    """
     where = f"tree {node_id.hex()}"
     opened = open_node(data, where)
     found = 0 if isinstance(opened.node, TreeLeaf) else opened.node.level
     if level not in (-1, found):
         raise CanonError(where, f"level {found} where level {level} belongs")
+    if last and not (opened.names and before < opened.names[0] and opened.names[-1] == last):
+        raise CanonError(where, "does not hold the names that its index states")
     return opened
 
 
@@ -217,7 +210,7 @@ def node_ids(fetch: Fetch, tree: RawId, seen: set[RawId]) -> Iterator[RawId]:
             continue
         seen.add(node_id)
         yield node_id
-        node, _ = _node(fetch, node_id)
+        node, _ = _node(fetch(node_id), node_id)
         if isinstance(node, TreeLeaf):
             todo.extend(bytes.fromhex(e.tree) for e in node.entries if e.tree is not None)
         else:
@@ -240,7 +233,7 @@ def find(fetch: Fetch, tree: RawId, path: bytes) -> tuple[TreeEntry | None, list
         while entry is None:
             data = fetch(node_id)
             trail.append(data)
-            node, found = _checked(data, node_id, level)
+            node, found = _node(data, node_id, level)
             if isinstance(node, TreeLeaf):
                 at = bisect_left(found, name)
                 entry = node.entries[at] if at < len(found) and found[at] == name else None
@@ -266,15 +259,17 @@ class _Stream:
 
     Attributes:
         stack: what is left of the directory, the next on top.
+        done: the name that was taken off last.
     """
 
     def __init__(self, fetch: Fetch, tree: RawId) -> None:
         self._fetch = fetch
         self.stack: list[_Head] = []
-        self._open(tree, -1)
+        self.done = b""
+        self._open(tree, -1, b"")
 
-    def _open(self, tree: RawId, level: int) -> None:
-        node, names = _node(self._fetch, tree, level)
+    def _open(self, tree: RawId, level: int, last: bytes) -> None:
+        node, names = _node(self._fetch(tree), tree, level, self.done, last)
         below: Sequence[_Part | TreeEntry]
         if isinstance(node, TreeLeaf):
             below = node.entries
@@ -285,11 +280,15 @@ class _Stream:
             ]
         self.stack += zip(reversed(names), reversed(below), strict=True)
 
+    def pop(self) -> None:
+        """Take the top off."""
+        self.done = self.stack.pop()[0]
+
     def descend(self) -> None:
         """Replace the part on top by what it holds."""
-        _, part = self.stack.pop()
+        last, part = self.stack.pop()
         if isinstance(part, _Part):
-            self._open(part.id, part.level)
+            self._open(part.id, part.level, last)
 
 
 def _compare(a: _Stream, b: _Stream) -> Iterator[tuple[TreeEntry | None, TreeEntry | None]]:
@@ -299,8 +298,8 @@ def _compare(a: _Stream, b: _Stream) -> Iterator[tuple[TreeEntry | None, TreeEnt
         name_b, y = b.stack[-1] if b.stack else (b"", None)
         if isinstance(x, _Part) and isinstance(y, _Part):
             if x.id == y.id:
-                a.stack.pop()
-                b.stack.pop()
+                a.pop()
+                b.pop()
                 continue
             if x.level >= y.level:
                 a.descend()
@@ -311,14 +310,14 @@ def _compare(a: _Stream, b: _Stream) -> Iterator[tuple[TreeEntry | None, TreeEnt
         elif isinstance(y, _Part):
             b.descend()
         elif y is None or (x is not None and name_a < name_b):
-            a.stack.pop()
+            a.pop()
             yield x, None
         elif x is None or name_b < name_a:
-            b.stack.pop()
+            b.pop()
             yield None, y
         else:
-            a.stack.pop()
-            b.stack.pop()
+            a.pop()
+            b.pop()
             if x != y:
                 yield x, y
 
@@ -397,15 +396,5 @@ def _named(name: bytes, value: object, built: dict[int, str]) -> TreeEntry:
     if isinstance(value, TreeEntry):
         if value.name == text and value.name_hex == text_hex:
             return value
-        return TreeEntry(
-            kind=value.kind,
-            name=text,
-            name_hex=text_hex,
-            blake3=value.blake3,
-            sha256=value.sha256,
-            size_bytes=value.size_bytes,
-            target=value.target,
-            target_hex=value.target_hex,
-            state=value.state,
-        )
+        return msgspec.structs.replace(value, name=text, name_hex=text_hex)
     return TreeEntry(kind="directory", name=text, name_hex=text_hex, tree=built[id(value)])

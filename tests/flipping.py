@@ -160,10 +160,10 @@ def structure_flips(path: Path, count: int, chance: random.Random) -> list[Flip]
     data = path.read_bytes()
     spots: list[int] = []
     for start in range(0, len(data), PAGE):
-        flags, lower = struct.unpack_from("=HH", data, start + 10)
-        if flags & 0x08:
+        number, _, flags, lower = struct.unpack_from("=QHHH", data, start)
+        if flags & 0x08 and start < 2 * PAGE:
             spots += range(start, start + 152)
-        elif flags & 0x03 and start:
+        elif number == start // PAGE and flags in (0x01, 0x02, 0x22):
             spots += range(start, start + min(lower, PAGE))
             for at in range(16, min(lower, PAGE), 2):
                 node = start + int.from_bytes(data[start + at : start + at + 2], "little")

@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +58,14 @@ class Ended(NamedTuple):
 
 
 Say = Callable[[str], None]
+
+
+@contextmanager
+def memory_disk() -> Iterator[Path]:
+    """Give a directory in memory where there is one: what a killed process wrote is there just as well."""
+    shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="prov-", dir=shared) as place:
+        yield Path(place)
 
 
 @contextmanager

@@ -109,8 +109,8 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_the_median_decides_and_ratios_are_taken_round_by_round(modules: dict[str, Any]) -> None:
     rows, measure = modules["rows"], modules["measure"]
     timings = measure.Timings(["ours", "theirs"])
-    timings.samples["ours"] = [measure.Sample(1.0), measure.Sample(6.0), measure.Sample(2.0)]
-    timings.samples["theirs"] = [measure.Sample(1.0), measure.Sample(2.0), measure.Sample(4.0)]
+    timings.samples["ours"] = [measure.Sample(seconds, 1.0) for seconds in (1.0, 6.0, 2.0)]
+    timings.samples["theirs"] = [measure.Sample(seconds, 1.0) for seconds in (1.0, 2.0, 4.0)]
     found = rows.against(rows.Goal("ours / theirs", 1.0), timings, "ours", "theirs")
     assert found.measured == (1.0, 0.5, 3.0)
     assert found.verdict() == "met"

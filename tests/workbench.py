@@ -11,8 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from provstore import merkle, records
 from provstore.errors import ProvError
+from provstore.files.walk import Listing, Walker
 from provstore.ids import RawId, digests, record_id, to_raw
 from provstore.records.packet import Entry, Packet
 from provstore.records.tree import TreeEntry
@@ -248,3 +251,14 @@ def git(folder: Path, *arguments: str) -> str:
     who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"]
     full = ["git", "-C", os.fspath(folder), *who, *arguments]
     return subprocess.run(full, check=True, env=env, capture_output=True, text=True).stdout.strip()
+
+
+def after_walk(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Let something happen between the walk of a small tree and the reading of its files."""
+    listings = Walker.listings
+
+    def then(self: Walker) -> Iterator[tuple[bytes, bytes, Listing | None]]:
+        yield from listings(self)
+        act()
+
+    monkeypatch.setattr(Walker, "listings", then)

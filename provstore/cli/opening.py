@@ -60,13 +60,13 @@ def writing_store(out: Console) -> Iterator[Store]:
 
 
 @contextmanager
-def reading_store(out: Console) -> Iterator[Store]:
-    """Open the chosen store for reading.
+def reading_store(out: Console, *, thorough: bool = False) -> Iterator[Store]:
+    """Open the chosen store for reading; thoroughly where its index may be damaged.
 
     Raises:
         NotAStoreError: there is none.
     """
-    store = open_store(_required(out), writable=False, profile=profile())
+    store = open_store(_required(out), writable=False, profile=profile(), thorough=thorough)
     try:
         yield store
     finally:

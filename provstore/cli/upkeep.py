@@ -88,7 +88,7 @@ def fsck(
             near = opened.enter_context(mending_store(out))
             report = checking.fsck_for(near, budget_s, progress=meter.reporter)
         else:
-            near = opened.enter_context(reading_store(out))
+            near = opened.enter_context(reading_store(out, thorough=True))
             report = checking.fsck(near, sample=sample, fraction=part, progress=meter.reporter)
     out.answer(report, fsck_lines(report))
 

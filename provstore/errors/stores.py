@@ -96,7 +96,10 @@ class StoreDamagedError(ProvError):
 
     code = "store-damaged"
     exit_code = 23
-    remedy = "Keep a copy of the directory, then restore from a pack or another store."
+    remedy = (
+        "Keep a copy of the directory. If the index cannot be opened, `prov fsck --rebuild-index` makes one "
+        "of the large objects, and `prov fsck --repair --from` brings packets back from a pack or a store."
+    )
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: the index is damaged: {reason}")

@@ -1,14 +1,18 @@
-"""Reading files: each byte once, both digests from one buffer, changes underneath noticed.
+"""Reading files: each byte once if it has settled, both digests from one buffer, changes underneath noticed.
 
 This is the only place where bytes of source files are hashed. Small files are read whole, in batches, so
 that one call serves many; large ones stream through one buffer. A file's signature after reading must be
 what the walk saw, or what a fresh look just before the reading saw.
+
+A system stamps a file when a write begins and not when it ends, so a write that was still going on when the
+file was opened leaves no mark. A file whose stamp is young is therefore read a second time, a moment later.
 """
 
 import errno
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -29,6 +33,12 @@ BATCH_FILES: Final = 512
 BATCH_BYTES: Final = 4 << 20
 
 _CHUNK_BYTES: Final = 1 << 20
+
+YOUNG_NS: Final = 1_000_000_000
+"""A file whose status changed less than this ago may still be within the write that changed it."""
+
+SETTLING_NS: Final = 20_000_000
+"""Age of the stamp at which the second reading of such a file begins, at the earliest."""
 
 HEAD_BYTES: Final = ANNEX_MAX_BYTES
 """Longest stand-in for another file."""
@@ -135,6 +145,24 @@ def _regular(descriptor: int) -> bytes:
     return pack_row(status)
 
 
+def _second(descriptor: int, size: int) -> bytes | None:
+    """Return the BLAKE3 of the first bytes of a file as they are a moment later, or None if it has settled.
+
+    The stamp is the kernel's own, which no tool sets; one that lies in the future counts as young.
+    """
+    age = time.time_ns() - os.fstat(descriptor).st_ctime_ns
+    if age > YOUNG_NS:
+        return None
+    if 0 <= age < SETTLING_NS:
+        time.sleep((SETTLING_NS - age) / 1e9)
+    hasher = blake3()
+    at = 0
+    while at < size and (part := os.pread(descriptor, min(size - at, _CHUNK_BYTES), at)):
+        hasher.update(part)
+        at += len(part)
+    return hasher.digest()
+
+
 def _check_parents(root: Root, path: bytes) -> None:
     """Refuse a file that is reached through a link which took the place of a directory."""
     at = path.find(b"/")
@@ -162,14 +190,16 @@ def _read_small(root: Root, path: bytes, row: bytes, settings: Settings) -> tupl
                 if not more:
                     break
                 data += more
+            second = _second(descriptor, size)
+            held = len(data) >= size and (second is None or second == blake3(data[:size]).digest())
             after = pack_row(os.fstat(descriptor))
         finally:
             os.close(descriptor)
-        if before == after and len(data) == size:
+        if held and before == after and len(data) == size:
             return data, after, flags_of(data[: HEAD_BYTES + 1])
-        if settings.allow_growing and _grew(before, after) and len(data) >= size:
+        if held and settings.allow_growing and _grew(before, after):
             return data[:size], before, flags_of(data[: HEAD_BYTES + 1]) | PREFIX
-    raise _Changed(_differing(before, after) or ["size"])
+    raise _Changed(_differing(before, after) or ["content" if len(data) == size else "size"])
 
 
 class _Changed(OSError):
@@ -284,12 +314,13 @@ def _stream(
                 write(part)
             left -= count
             told(count)
-    after = pack_row(os.fstat(descriptor))
-    if after != opened or left:
-        if left or not (settings.allow_growing and _grew(opened, after)):
-            return _failed(row, changed=_differing(opened, after) or ["size"])
-        flags |= PREFIX
     found = twin.digests()
+    held = _second(descriptor, found.size_bytes) in (None, found.blake3)
+    after = pack_row(os.fstat(descriptor))
+    if after != opened or left or not held:
+        if left or not held or not (settings.allow_growing and _grew(opened, after)):
+            return _failed(row, changed=_differing(opened, after) or ["size" if left else "content"])
+        flags |= PREFIX
     git = blob.digest() if blob is not None else b""
     return Hashed(found.blake3, found.sha256, found.size_bytes, git, flags, opened)
 

@@ -4,80 +4,28 @@ Nothing here decides what is good enough to seal: stand-ins, holes and growing f
 tree, and the verb refuses or records them.
 """
 
-import functools
 import stat
 import threading
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from provstore import canon, merkle
 from provstore.errors import SourceUnreadableError, SweptError
-from provstore.files import hashing, pool, stat_cache
+from provstore.files import hashing, pool
 from provstore.files.encoding import encoded_directory, encoded_file, encoded_hole, encoded_symlink
 from provstore.files.hashing import Hashed, Job
+from provstore.files.outcome import Ingested, Options
 from provstore.files.plans import Plan
 from provstore.files.progress import Meter
+from provstore.files.remembering import Memory
 from provstore.files.root import ROW, Root, Row
 from provstore.files.threads import on_threads
-from provstore.files.walk import Known, Listing, Walker, refuse_inside
+from provstore.files.walk import Listing, Walker, refuse_inside
 from provstore.ids import RawId
 from provstore.paths import join, show
 from provstore.records.tree import TreeEntry
 from provstore.store.objects import Records
 from provstore.store.protocol import BlobWriter, Location, Reader, Stage
-
-
-class Options(NamedTuple):
-    """How a directory becomes a tree.
-
-    Attributes:
-        exclude: patterns that are left out.
-        skip: device and inode of directories never entered.
-        keep: store the bytes; otherwise only note where they are.
-        use_cache: trust the stat cache for unchanged files.
-        workers: processes for small files; None to decide by their number.
-        settings: how files are read.
-    """
-
-    exclude: tuple[str, ...] = ()
-    skip: frozenset[tuple[int, int]] = frozenset()
-    keep: bool = True
-    use_cache: bool = True
-    workers: int | None = None
-    settings: hashing.Settings = hashing.Settings()
-
-
-class Ingested(NamedTuple):
-    """What came of it.
-
-    Attributes:
-        tree: id of the tree record of a directory; None for a file.
-        file: the entry of a file; None for a directory.
-        files: number of files.
-        size_bytes: sum of their sizes.
-        excluded: path and rule of what was left out.
-        unreadable: path and reason of holes.
-        changed: path and stat fields of files that did not hold still.
-        pointers: paths of LFS pointers.
-        bundles: paths of Git bundles.
-        growing: paths of which a prefix was taken.
-        git_ids: Git blob id by path, where asked for.
-        bytes_read: bytes read from files.
-    """
-
-    tree: RawId | None
-    file: TreeEntry | None
-    files: int
-    size_bytes: int
-    excluded: list[tuple[bytes, str]]
-    unreadable: list[tuple[bytes, str]]
-    changed: list[tuple[bytes, tuple[str, ...]]]
-    pointers: list[bytes]
-    bundles: list[bytes]
-    growing: list[bytes]
-    git_ids: dict[bytes, bytes]
-    bytes_read: int
 
 
 class Ingest:
@@ -93,13 +41,11 @@ class Ingest:
         self.files = 0
         self.size_bytes = 0
         self.bytes_read = 0
-        self._uses_cache = options.use_cache and not options.settings.git
-        self._walked_ns = stat_cache.now_ns()
-        self._remembered: dict[bytes, stat_cache.Remembered | None] = {}
+        self._uses_cache = options.use_cache
+        self.memory = Memory(reader, options)
         self._plans: dict[bytes, Plan] = {}
         self._awaited: dict[bytes, tuple[Plan, int]] = {}
         self._large: list[Job] = []
-        self._cached: dict[bytes, bytes | None] = {}
         self._root_tree: RawId | None = None
         self._promised: dict[bytes, bytes] = {}
         self._left: list[tuple[bytes, bytes]] = []
@@ -116,8 +62,9 @@ class Ingest:
                 options.exclude,
                 options.skip,
                 follow_symlinks=options.settings.follow_symlinks,
-                remember=functools.partial(self._remember, root) if self._uses_cache else None,
+                remember=self.memory.recall if self._uses_cache else None,
             )
+            self.memory.begin(root, walker.partly)
             self.read(root, self._batches(root, walker))
             for found, reason in walker.unreadable:
                 if not found:
@@ -125,7 +72,7 @@ class Ingest:
         tree = self._root_tree
         if tree is None or not self.stage.has_record(tree):
             raise SweptError((tree or b"").hex())
-        self.stage.add_cached(self._cached)
+        self.stage.add_cached(self.memory.cached)
         self.result.excluded.extend(sorted(walker.excluded))
         self.result.unreadable.extend(sorted(walker.unreadable))
         return self.finished(tree, None)
@@ -140,23 +87,6 @@ class Ingest:
             bytes_read=self.bytes_read,
         )
 
-    @functools.cached_property
-    def _cache_options(self) -> bytes:
-        return repr((self.options.exclude, self.options.keep, tuple(self.options.settings))).encode()
-
-    def cache_key(self, root: Root, path: bytes) -> bytes:
-        """Return the key of what the stat cache remembers of a path under these options."""
-        return stat_cache.key(root.path, path, self._cache_options)
-
-    def _remember(self, root: Root, paths: list[bytes]) -> list[Known | None]:
-        values = self.reader.cached_many([self.cache_key(root, path) for path in paths])
-        found: list[Known | None] = []
-        for path, value in zip(paths, values, strict=True):
-            known = stat_cache.decode(value)
-            self._remembered[path] = known
-            found.append(known and Known(known.own, known.names, known.rows, known.directories))
-        return found
-
     def _batches(self, root: Root, walker: Walker) -> Iterator[list[Job]]:
         """Yield what has to be read, in batches, while the walk goes on."""
         batch: list[Job] = []
@@ -165,8 +95,10 @@ class Ingest:
             if listing is None:
                 self._lost(root, path)
                 continue
-            plan = Plan(listing, own, self._remembered.pop(path, None), self.known.fetch)
+            plan = Plan(listing, own, self.memory.take(path), self.known.fetch)
             self._plans[path] = plan
+            # Held open until all its files are on their way: results come in while batches are yielded.
+            plan.waiting += 1
             for index, row in plan.jobs():
                 job = join(path, listing.names[index]), row
                 self._awaited[job[0]] = plan, index
@@ -182,6 +114,7 @@ class Ingest:
                 if len(batch) >= hashing.BATCH_FILES or size >= hashing.BATCH_BYTES:
                     yield batch
                     batch, size = [], 0
+            plan.waiting -= 1
             self._settle(root, plan)
         self.meter.files_total, self.meter.bytes_total = files, total
         if batch:
@@ -211,6 +144,7 @@ class Ingest:
             elif plan.before is not None:
                 self.files += plan.before.files
                 self.size_bytes += plan.before.size_bytes
+                self._recall_git(plan)
             if not path:
                 self._root_tree = tree
                 return
@@ -218,6 +152,7 @@ class Ingest:
 
     def _build(self, root: Root, plan: Plan) -> RawId:
         names = plan.listing.names
+        self._recall_git(plan)
         entries = [self.entry(root, plan, index) for index in range(len(names))]
         for below in plan.trees.values():
             if below is not None and not self.stage.has_record(below):
@@ -232,19 +167,15 @@ class Ingest:
         self.files += files
         self.size_bytes += size_bytes
         if self._uses_cache:
-            self._cached[self.cache_key(root, plan.listing.path)] = stat_cache.encode(
-                stat_cache.Remembered(
-                    tree,
-                    stat_cache.trusted_rows(plan.own, self._walked_ns),
-                    b"/".join(names),
-                    self._cacheable(plan),
-                    b"".join([plan.trees.get(index) or bytes(32) for index in plan.directories]),
-                    plan.directories,
-                    files,
-                    size_bytes,
-                )
-            )
+            self.memory.note(plan, tree, (files, size_bytes), self.result.git_ids)
         return tree
+
+    def _recall_git(self, plan: Plan) -> None:
+        """Take the Git blob ids of files that were not read from what is remembered of them."""
+        for index, name in enumerate(plan.listing.names if self.options.settings.git else ()):
+            id = plan.git_id(name)
+            if index not in plan.results and any(id):
+                self.result.git_ids[join(plan.listing.path, name)] = id
 
     def _own_files(self, plan: Plan) -> tuple[int, int]:
         """Return number and size of the files of one directory, leaving out those that could not be read."""
@@ -256,24 +187,6 @@ class Ingest:
                     files += 1
                     size_bytes += row[2] if done is None else done.size_bytes
         return files, size_bytes
-
-    def _cacheable(self, plan: Plan) -> bytes:
-        """Return the rows to remember: blank for what must be read again next time."""
-        rows = stat_cache.trusted_rows(plan.listing.rows, self._walked_ns)
-        size = ROW.size
-        fresh = [
-            index
-            for index, done in plan.results.items()
-            if done.flags
-            or not done.blake3
-            or done.row != plan.listing.rows[index * size : (index + 1) * size]
-        ]
-        if not fresh:
-            return rows
-        kept = bytearray(rows)
-        for index in fresh:
-            kept[index * size : (index + 1) * size] = bytes(size)
-        return bytes(kept)
 
     def entry(self, root: Root, plan: Plan, index: int) -> bytes:
         """Return the canonical bytes of the tree entry of one name of a directory."""

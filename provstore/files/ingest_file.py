@@ -6,7 +6,8 @@ import stat
 from provstore.errors import SourceUnreadableError, SpecialFileError
 from provstore.files import stat_cache
 from provstore.files.hashing import PLAIN, Hashed
-from provstore.files.ingest import Ingest, Ingested, Options
+from provstore.files.ingest import Ingest
+from provstore.files.outcome import Ingested, Options
 from provstore.files.progress import Meter
 from provstore.files.root import Root, pack_row, type_name
 from provstore.files.walk import Listing, refuse_inside
@@ -26,7 +27,7 @@ def ingest_file(
         reader: the store behind the stage.
         known: sees records of both.
         path: the file.
-        options: see :class:`~provstore.files.ingest.Options`; exclusion does not apply.
+        options: see :class:`~provstore.files.outcome.Options`; exclusion does not apply.
         meter: is told of progress.
 
     Raises:
@@ -48,7 +49,7 @@ def ingest_file(
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
             raise SpecialFileError([(show(path), type_name(status.st_mode))])
         listing = Listing(b"", [name], pack_row(status))
-        key = one.cache_key(root, name)
+        key = one.memory.key(root.path, name)
         entry = _remembered(one, key, listing.rows)
         if entry is None:
             entry, done = one.single(root, listing)

@@ -39,6 +39,7 @@ class Plan:
         self.waiting = 0
         self._fetch = fetch
         self._entries: dict[bytes, TreeEntry] | None = None
+        self._git: dict[bytes, bytes] | None = None
         self.same = before is not None and self._is_same(before)
         if self.same and before is not None:
             self.directories: tuple[int, ...] = before.directories
@@ -94,6 +95,15 @@ class Plan:
                     entries = []
                 self._entries = {e.raw_name(): e for e in entries if e.blake3 is not None and e.state is None}
         return self._entries.get(name)
+
+    def git_id(self, name: bytes) -> bytes:
+        """Return the remembered Git blob id of a member that was not read again, or zeros."""
+        if self._git is None:
+            before = self.before
+            names = before.names.split(b"/") if before is not None and before.git else []
+            ids = before.git if before is not None else b""
+            self._git = {member: ids[i * 20 : i * 20 + 20] for i, member in enumerate(names)}
+        return self._git.get(name, bytes(20))
 
     def unchanged(self) -> RawId | None:
         """Return the remembered tree, if nothing in the directory or below changed."""

@@ -17,17 +17,13 @@ LFS_MAX_BYTES: Final = 1024
 ANNEX_MAX_BYTES: Final = 32_768
 """A pointer of git-annex is at most this long."""
 
-_LINK_MAX_BYTES: Final = 4096
-
 _LFS_VERSION: Final = re.compile(
     rb"version (?:https://git-lfs\.github\.com/spec/v1|https://hawser\.github\.com/spec/v1|http://git-media\.io/v/2)"
 )
 _LFS_OID: Final = re.compile(rb"oid sha256:([0-9a-f]{64})")
 _LFS_SIZE: Final = re.compile(rb"size ([0-9]{1,19})")
 _ANNEX_POINTER: Final = re.compile(rb"[/\\]annex[/\\]objects[/\\](?:[^/\\\r\n]+[/\\])*([^/\\\r\n]+)")
-_ANNEX_LINK: Final = re.compile(
-    rb"(?:.*[/\\])?\.git[/\\]annex[/\\]objects[/\\](?:.*[/\\])?([^/\\]+)", re.DOTALL
-)
+_ANNEX_PLACE: Final = re.compile(rb"(?:\A|[/\\])\.git[/\\]annex[/\\]objects[/\\]")
 _ANNEX_KEY: Final = re.compile(rb"([A-Z0-9_]+)((?:-[smSC][0-9]{1,19})*)--(.+)", re.DOTALL)
 _ETAG: Final = re.compile(rb"(?:.*\.)?(?:[0-9a-f]{40}|[0-9a-f]{64})", re.DOTALL)
 
@@ -97,7 +93,8 @@ def annex_pointer(head: bytes) -> AnnexPointer | None:
         31
     """
     line = head[:ANNEX_MAX_BYTES].split(b"\n", 1)[0].rstrip(b"\r")
-    return _annex_key(_ANNEX_POINTER.fullmatch(line))
+    pointer = _ANNEX_POINTER.fullmatch(line)
+    return _annex_key(pointer[1] if pointer else b"")
 
 
 def annex_link(target: bytes) -> AnnexPointer | None:
@@ -110,13 +107,13 @@ def annex_link(target: bytes) -> AnnexPointer | None:
         >>> annex_link(b"../.git/annex/objects/Kj/0x/MD5-s3--aa/MD5-s3--aa").key
         b'MD5-s3--aa'
     """
-    # The kernel takes no longer text for a link; a pattern over a longer one would only cost time.
-    return _annex_key(_ANNEX_LINK.fullmatch(target) if len(target) <= _LINK_MAX_BYTES else None)
+    inside = _ANNEX_PLACE.search(target)
+    return _annex_key(re.split(rb"[/\\]", target[inside.end() :])[-1] if inside else b"")
 
 
-def _annex_key(match: re.Match[bytes] | None) -> AnnexPointer | None:
+def _annex_key(text: bytes) -> AnnexPointer | None:
     """Take a key apart: backend, fields, name; a SHA256E name goes on with the file's extension."""
-    key = _ANNEX_KEY.fullmatch(match[1]) if match else None
+    key = _ANNEX_KEY.fullmatch(text)
     if key is None:
         return None
     backend, fields, name = key.groups()

@@ -17,7 +17,7 @@ from provstore.files.root import ROW
 from provstore.ids import RawId
 from provstore.records.tree import TreeEntry
 
-_HEAD: Final = struct.Struct("<BIIIQ32s")
+_HEAD: Final = struct.Struct("<BIIIIQ32s")
 _VERSION: Final = 2
 _FILE_VERSION: Final = 129
 _BLANK: Final = bytes(ROW.size)
@@ -40,6 +40,8 @@ class Remembered(NamedTuple):
         directories: positions of its directories among the names.
         files: number of its own files.
         size_bytes: sum of their sizes.
+        git: raw Git blob ids of 20 bytes in the order of names, where they were asked for; zero for what
+            is no file.
     """
 
     tree: RawId
@@ -50,6 +52,7 @@ class Remembered(NamedTuple):
     directories: tuple[int, ...]
     files: int
     size_bytes: int
+    git: bytes = b""
 
 
 def key(root: bytes, path: bytes, options: bytes) -> bytes:
@@ -66,34 +69,46 @@ def encode(remembered: Remembered) -> bytes:
         _VERSION,
         len(remembered.names),
         len(places),
+        len(remembered.git),
         remembered.files,
         remembered.size_bytes,
         remembered.tree,
     )
     listed = struct.pack(f"<{len(places)}I", *places)
-    return b"".join((head, remembered.own, listed, remembered.below, remembered.names, remembered.rows))
+    parts = (
+        head,
+        remembered.own,
+        listed,
+        remembered.below,
+        remembered.names,
+        remembered.git,
+        remembered.rows,
+    )
+    return b"".join(parts)
 
 
 def decode(value: bytes | None) -> Remembered | None:
     """Return what was stored, or None for nothing, another version, or a wrong length."""
     if value is None or len(value) < _HEAD.size or value[0] != _VERSION:
         return None
-    _, names, directories, files, size_bytes, tree = _HEAD.unpack_from(value)
+    _, names, directories, git, files, size_bytes, tree = _HEAD.unpack_from(value)
     listed = _HEAD.size + ROW.size
     below = listed + 4 * directories
     first = below + _ID_BYTES * directories
-    rows = first + names
+    ids = first + names
+    rows = ids + git
     if rows > len(value) or (len(value) - rows) % ROW.size:
         return None
     return Remembered(
         tree,
         value[_HEAD.size : listed],
-        value[first:rows],
+        value[first:ids],
         value[rows:],
         value[below:first],
         struct.unpack_from(f"<{directories}I", value, listed),
         files,
         size_bytes,
+        value[ids:rows],
     )
 
 

@@ -124,6 +124,7 @@ class Walker:
         excluded: path and rule of what was left out so far.
         unreadable: path and reason of what could not be looked at so far.
         special: shown path and type of FIFOs, sockets and devices so far.
+        partly: paths of directories of which something was left out.
     """
 
     def __init__(
@@ -139,6 +140,7 @@ class Walker:
         self.excluded: list[tuple[bytes, str]] = []
         self.unreadable: list[tuple[bytes, str]] = []
         self.special: list[tuple[str, str]] = []
+        self.partly: set[bytes] = set()
         self._excluder = Excluder(exclude)
         self._skip = skip
         self._follow = follow_symlinks
@@ -233,6 +235,7 @@ class Walker:
         """Return a directory and what to enter below it; None for one that cannot be listed whole."""
         rows: list[tuple[bytes, bytes]] = []
         below = []
+        left_out = len(self.excluded)
         try:
             for name, entry in self._scan(here):
                 rule = self._excluder.rule(here.path, name)
@@ -247,6 +250,8 @@ class Walker:
         except OSError as error:
             self.unreadable.append((here.path, error.strerror or str(error)))
             return None
+        if left_out < len(self.excluded):
+            self.partly.add(here.path)
         rows.sort()
         below.sort()
         return Listing(here.path, [name for name, _ in rows], b"".join([row for _, row in rows])), below

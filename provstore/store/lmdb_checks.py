@@ -58,9 +58,13 @@ _INLINE: Final = bytes((rows.INLINE,))
 
 
 def _object_place(key: RawId, row: bytes) -> bytes:
-    if row[:1] != _INLINE:  # a file, or a row of no known form: whoever reads the object says so
+    # A row of no known form counts as a file: whoever reads the object says what is wrong.
+    try:
+        place = rows.object_place(row) if row[:1] == _INLINE else None
+    except StoreDamagedError:
+        place = None
+    if place is None:
         return _PLACE.pack(_NO_FRAME, 0, 0) + key
-    place = rows.object_place(row)
     return _PLACE.pack(place.frame & _NO_FRAME, place.offset_bytes, 0) + key
 
 

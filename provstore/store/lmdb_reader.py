@@ -23,6 +23,15 @@ BATCH: Final = 2048
 MATCHES: Final = 100
 
 
+def _cached(key: bytes, stored: bytes | None) -> bytes | None:
+    if stored is None:
+        return None
+    try:
+        return rows.unchecked("stat_cache", key, stored)
+    except StoreDamagedError:
+        return None
+
+
 class LmdbReader:
     """A store directory, read.
 
@@ -199,17 +208,12 @@ class LmdbReader:
 
     def cached(self, key: bytes) -> bytes | None:
         """Return a value of the stat cache, or None; a damaged one counts as none."""
-        stored = self._env.get("stat_cache", key)
-        if stored is None:
-            return None
-        try:
-            return rows.unchecked("stat_cache", key, stored)
-        except StoreDamagedError:
-            return None
+        return self.cached_many([key])[0]
 
     def cached_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return values of the stat cache in the order of their keys, as seen in one reading."""
-        return self._env.read(lambda txn: [txn.get("stat_cache", key) for key in keys])
+        stored = self._env.read(lambda txn: [txn.get("stat_cache", key) for key in keys])
+        return [_cached(key, value) for key, value in zip(keys, stored, strict=True)]
 
     def stats(self) -> StoreStats:
         """Return sizes; walks what has to be counted."""

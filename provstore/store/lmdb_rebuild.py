@@ -84,7 +84,7 @@ def rebuild(path: str, told: Told, profile: StoreProfile = DEFAULT) -> Rebuilt:
 def _refuse_readable(path: str, profile: StoreProfile) -> None:
     """Raise UsageError unless something of the index cannot be read."""
     with contextlib.suppress(NotAStoreError, StoreDamagedError), contextlib.ExitStack() as opened:
-        store = LmdbStore.open(path, writable=False, profile=profile)
+        store = LmdbStore.open(path, writable=False, profile=profile, thorough=True)
         opened.callback(store.close)
         read = sum(1 for _ in store.units()) + sum(1 for _ in store.objects()) + len(store.refs())
         read += len(store.ref_log())

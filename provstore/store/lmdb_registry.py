@@ -32,7 +32,9 @@ _registry_lock: Final = threading.RLock()
 _quiet: Final[list[bool]] = []
 
 
-def acquire(directory: str, profile: StoreProfile, writable: bool, create: bool = False) -> Env:
+def acquire(
+    directory: str, profile: StoreProfile, writable: bool, create: bool = False, thorough: bool = False
+) -> Env:
     """Return the environment of a store, opening it if this process has not yet.
 
     Args:
@@ -40,6 +42,7 @@ def acquire(directory: str, profile: StoreProfile, writable: bool, create: bool 
         profile: what counts is the one of who opens first.
         writable: whether it must be writable.
         create: make the files if they are not there.
+        thorough: before it is mapped, look at every page of the index, however large it is.
 
     Raises:
         NotAStoreError, StoreDamagedError: the index is no index of ours, or is damaged.
@@ -55,7 +58,7 @@ def acquire(directory: str, profile: StoreProfile, writable: bool, create: bool 
         env = _registry.get(key) if key is not None else None
         if env is None:
             if not create or not _is_empty(path):
-                data_file.check(directory)
+                data_file.check(directory, thorough)
                 if writable:
                     check_writable(directory)
             env = Env(directory, profile, writable)

@@ -32,13 +32,16 @@ class LmdbStore(LmdbReader):
         self.profile = profile
 
     @classmethod
-    def open(cls, path: str, *, writable: bool = True, profile: StoreProfile = DEFAULT) -> Self:
+    def open(
+        cls, path: str, *, writable: bool = True, profile: StoreProfile = DEFAULT, thorough: bool = False
+    ) -> Self:
         """Open a store. Nothing is written.
 
         Args:
             path: the directory with ``data.mdb``.
             writable: whether stages and sweeps will be asked for.
             profile: sizes, limits and waiting.
+            thorough: look at every page of the index first, however large it is; small ones always are.
 
         Raises:
             NotAStoreError: there is no store.
@@ -47,7 +50,7 @@ class LmdbStore(LmdbReader):
             ReadOnlyError: ``writable``, and it cannot be written.
             InputOutputError: the system refused.
         """
-        env = acquire(path, profile, writable)
+        env = acquire(path, profile, writable, thorough=thorough)
         try:
             _check_format(env.get("settings", b"format"), show(path))
             env.check_whole()

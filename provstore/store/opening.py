@@ -22,7 +22,12 @@ AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 def open_store(
-    path: AnyPath, *, create: bool = False, writable: bool = True, profile: StoreProfile | None = None
+    path: AnyPath,
+    *,
+    create: bool = False,
+    writable: bool = True,
+    profile: StoreProfile | None = None,
+    thorough: bool = False,
 ) -> Store:
     """Open a store directory, or the ``.prov`` inside ``path``.
 
@@ -31,6 +36,7 @@ def open_store(
         create: make the store if it is not there.
         writable: whether anything will be written.
         profile: sizes, limits and waiting; None for the defaults.
+        thorough: look at every page of the index first, however large it is.
 
     Raises:
         NotAStoreError: there is no store.
@@ -42,7 +48,7 @@ def open_store(
     place = _store_directory(os.fsdecode(path))
     if create and writable and not _has_index(place):
         return LmdbStore.create(place, profile=profile or DEFAULT)
-    return LmdbStore.open(place, writable=writable, profile=profile or DEFAULT)
+    return LmdbStore.open(place, writable=writable, profile=profile or DEFAULT, thorough=thorough)
 
 
 def init_store(path: AnyPath, *, profile: StoreProfile | None = None) -> Store:

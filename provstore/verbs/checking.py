@@ -151,7 +151,7 @@ def fsck(
     """
     count = _sample_size(reader, sample, fraction)
     if count is None:
-        found = Findings(reader, Meter(progress, bytes_total=reader.stats().plain_bytes))
+        found = Findings(reader, Meter(progress, bytes_total=bytes_in(reader)))
         units = reader.units()
     else:
         found = Findings(reader, Meter(progress, files_total=count))
@@ -185,13 +185,25 @@ def _sample_size(reader: Reader, sample: int | None, fraction: float | None) -> 
     part = fraction or 0.0
     if not 0 < part <= 1:
         raise UsageError("a part of all is more than 0 and at most 100 %")
-    stats = reader.stats()
-    return max(1, round((stats.objects + stats.records) * part))
+    return max(1, round(_count(reader) * part))
+
+
+def _count(reader: Reader) -> int:
+    """Return how many objects and records are held."""
+    return sum(len(unit.objects) + len(unit.records) for unit in reader.units())
+
+
+def bytes_in(reader: Reader) -> int | None:
+    """Return how many bytes are held; None when a damaged row keeps them from being counted."""
+    try:
+        return reader.stats().plain_bytes
+    except StoreDamagedError:
+        return None
 
 
 def _sampled(reader: Reader, count: int) -> Iterator[Unit]:
     """Yield units with a random choice of their members, in storage order."""
-    total = sum(len(unit.objects) + len(unit.records) for unit in reader.units())
+    total = _count(reader)
     picked = iter(sorted(random.SystemRandom().sample(range(total), min(count, total))))
     wanted = next(picked, None)
     position = 0

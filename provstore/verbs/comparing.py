@@ -10,8 +10,9 @@ from provstore.errors import IntegrityError, MalformedError, NotFoundError, Unsa
 from provstore.files import hashing
 from provstore.files.checksums import ChecksumLine, parse_checksums
 from provstore.files.hashing import hash_file, read_file
-from provstore.files.ingest import Ingested, Options, ingest
+from provstore.files.ingest import ingest
 from provstore.files.ingest_file import ingest_file
+from provstore.files.outcome import Ingested, Options
 from provstore.files.progress import Meter, Reporter
 from provstore.files.root import Root, type_name
 from provstore.files.walk import walk

@@ -7,9 +7,10 @@ from provstore import merkle
 from provstore.errors import SpecError, UsageError
 from provstore.files.checksums import ChecksumLine, parse_checksums
 from provstore.files.hashing import read_file
-from provstore.files.ingest import Ingested, Options, ingest
+from provstore.files.ingest import ingest
 from provstore.files.ingest_file import ingest_file
 from provstore.files.inspect_hub import revisions_of, snapshot_of, unfinished
+from provstore.files.outcome import Ingested, Options
 from provstore.files.progress import Meter
 from provstore.files.standins import is_partial_name
 from provstore.ids import RawId, digests

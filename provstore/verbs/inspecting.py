@@ -9,7 +9,6 @@ from blake3 import blake3
 from provstore import gitids, merkle, records
 from provstore.errors import InspectError, SourceChangedError
 from provstore.files.git_state import GitState, filtered, git_facts, tracked
-from provstore.files.ingest import Ingested
 from provstore.files.inspect_bundle import bundle_problems
 from provstore.files.inspect_elf import inspect_elf, is_elf
 from provstore.files.inspect_git import conversions, inspect_git
@@ -17,6 +16,7 @@ from provstore.files.inspect_hub import blob_problem
 from provstore.files.inspect_python import inspect_python_env
 from provstore.files.inspect_safetensors import MAX_INDEX_BYTES, index_shards, inspect_safetensors
 from provstore.files.inspect_text import text_facts
+from provstore.files.outcome import Ingested
 from provstore.files.root import Root
 from provstore.ids import RawId
 from provstore.paths import show

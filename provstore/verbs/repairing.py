@@ -16,7 +16,7 @@ from provstore.reports import Damage, FsckReport, Repaired
 from provstore.store import objects
 from provstore.store.opening import AnyPath, rebuild_store
 from provstore.store.protocol import Reader, Stage, Store, Unit
-from provstore.verbs.checking import Findings, Reached
+from provstore.verbs.checking import Findings, Reached, bytes_in
 from provstore.verbs.closing import Closure
 from provstore.verbs.packing import take
 from provstore.verbs.supplying import REFUSALS, Supply, supply
@@ -51,7 +51,7 @@ def repair(store: Store, sources: Sequence[AnyPath] = (), *, progress: Reporter 
     """
     with supply(store, sources) as supplies:
         repaired, refused = _adopt(store, supplies)
-        found = Findings(store, Meter(progress, bytes_total=store.stats().plain_bytes))
+        found = Findings(store, Meter(progress, bytes_total=bytes_in(store)))
         for unit in store.units():
             found.check(unit)
         tried: set[RawId] = set()

@@ -22,7 +22,7 @@ from provstore.errors import (
 from provstore.files import hashing
 from provstore.files.excluding import Excluder
 from provstore.files.hashing import read_file
-from provstore.files.ingest import Options
+from provstore.files.outcome import Options
 from provstore.files.progress import Meter, Reporter
 from provstore.ids import RawId
 from provstore.paths import check_role, show

@@ -6,7 +6,6 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from workbench import (
@@ -22,7 +21,6 @@ from provstore.errors import (
     ProvError,
     SourceUnreadableError,
 )
-from provstore.files.walk import Found, walk
 from provstore.store.lmdb_store import LmdbStore
 from provstore.store.memory import MemoryStore
 from provstore.verbs.checking import fsck
@@ -60,7 +58,7 @@ def test_28_a_file_size_limit_leaves_a_clean_store(tmp_path: Path) -> None:
     good, said = limited(tmp_path / "store", tree, 20 << 20)
     assert not good
     assert said in ("store-full", "io")
-    with new_store(tmp_path) as store:
+    with LmdbStore.create(os.fspath(tmp_path / "store")) as store:
         assert list(store.objects()) == []
         assert store.refs() == []
         assert fsck(store).damaged == ()
@@ -159,23 +157,6 @@ def test_29_one_unreadable_file_by_its_own_path_is_named_once() -> None:
 
         failed = as_nobody(work)
     assert failed == (("no", "Permission denied"),)
-
-
-def test_29_a_file_that_vanishes_during_the_walk_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tree = plant(tmp_path / "t", {"a": "x", "b": "y", "d/c": "z"})
-
-    def vanish(*arguments: Any, **options: Any) -> Found:
-        found = walk(*arguments, **options)
-        (tree / "b").unlink()
-        (tree / "d/c").unlink()
-        return found
-
-    monkeypatch.setattr("provstore.files.ingest.walk", vanish)
-    with pytest.raises(SourceUnreadableError) as raised:
-        seal(MemoryStore(), tree)
-    assert {path for path, _ in raised.value.failures} == {"b", "d/c"}
 
 
 def test_29_holes_are_in_the_packets_identity() -> None:

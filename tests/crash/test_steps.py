@@ -3,7 +3,7 @@
 import os
 import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from killing import (
     drop_ref,
     killed_at,
     left_in,
+    memory_disk,
     run,
     seal_into,
     small_batches,
@@ -81,8 +82,9 @@ def write_pack(path: Path, output: Path, name: str, packet: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    return Scene(tmp_path_factory.mktemp("scene"))
+def scene() -> Iterator[Scene]:
+    with memory_disk() as place:
+        yield Scene(place)
 
 
 def sealing(scene: Scene) -> Callable[[Say], None]:

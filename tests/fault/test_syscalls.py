@@ -4,16 +4,16 @@ Of the calls that come often every other case is taken; ``make torture`` takes a
 """
 
 import random
-from pathlib import Path
 
 from faulting import OPS, bench, cases
+from killing import memory_disk
 
 OFTEN = 12
 
 
-def test_whatever_call_fails_the_store_stays_whole_and_the_next_seal_works(tmp_path: Path) -> None:
+def test_whatever_call_fails_the_store_stays_whole_and_the_next_seal_works() -> None:
     answers: dict[str, int] = {}
-    with bench(tmp_path) as workbench:
+    with memory_disk() as place, bench(place) as workbench:
         counts = workbench.counts()
         assert [op for op in OPS if not counts[op]] == ["syncfs"]
         assert min(counts["write"], counts["pwrite"], counts["fsync"], counts["open"]) > 4
@@ -25,9 +25,9 @@ def test_whatever_call_fails_the_store_stays_whole_and_the_next_seal_works(tmp_p
     assert min(answers[code] for code in ("sealed", "io", "store-full", "source-unreadable")) > 10
 
 
-def test_a_failing_syncfs_fails_the_seal(tmp_path: Path) -> None:
+def test_a_failing_syncfs_fails_the_seal() -> None:
     """Above sixteen blob files one ``syncfs`` waits for all of them."""
-    with bench(tmp_path) as workbench:
+    with memory_disk() as place, bench(place) as workbench:
         workbench.many_blobs()
         counts = workbench.counts()
         assert counts["syncfs"] >= 1

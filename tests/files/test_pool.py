@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import psutil
 import pytest
 from workbench import at_most, plant
 
@@ -92,8 +91,23 @@ def contents(packed: Sequence[Packed]) -> dict[bytes, bytes]:
     return found
 
 
-def children() -> list[psutil.Process]:
-    return [p for p in psutil.Process().children() if p.status() != psutil.STATUS_ZOMBIE]
+def state(pid: int) -> tuple[str, int]:
+    """Return the state letter of a process and its parent; ``X`` for one that is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return "X", 0
+    return fields[0], int(fields[1])
+
+
+def alive(pid: int) -> bool:
+    return state(pid)[0] not in "XZ"
+
+
+def children() -> list[int]:
+    """Return the processes that this one started and that still run."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return sorted(pid for pid in pids if state(pid)[1] == os.getpid() and alive(pid))
 
 
 @pytest.fixture(scope="module")
@@ -171,12 +185,12 @@ def test_nothing_wanted_is_nothing_packed(place: Path, jobs: list[Job], workers:
 # Death
 
 
-def kill(processes: Sequence[psutil.Process]) -> None:
+def kill(pids: Sequence[int]) -> None:
     """Kill and wait until the system has closed their pipes."""
-    for process in processes:
-        process.send_signal(signal.SIGKILL)
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
     end = time.monotonic() + 10
-    while any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in processes):
+    while any(alive(pid) for pid in pids):
         assert time.monotonic() < end
         time.sleep(0.001)
 
@@ -195,7 +209,7 @@ def test_the_batch_of_a_killed_worker_is_done_here(
         nonlocal calls
         calls += 1
         if calls == at_call:
-            mine = [process for process in children() if process not in before]
+            mine = [pid for pid in children() if pid not in before]
             assert len(mine) <= workers
             kill(mine if everybody else mine[:1])
         return everything(batch, results)
@@ -210,7 +224,7 @@ def test_the_batch_of_a_killed_worker_is_done_here(
 def test_a_worker_that_is_dead_from_the_start_costs_nothing_but_time(
     place: Path, jobs: list[Job], inline: list[Packed], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool.sys, "executable", "/bin/false")
+    monkeypatch.setattr("provstore.files.pool.sys.executable", "/bin/false")
     packed = run(place, jobs, 2)
     assert by_path(packed) == by_path(inline)
     assert contents(packed) == contents(inline)
@@ -246,7 +260,7 @@ def test_no_worker_outlives_its_parent(place: Path, jobs: list[Job]) -> None:
         with Root(os.fsencode(place)) as root:
             going = pool.run(root, batches(jobs), Settings(), everything, 2)
             next(going)
-            os.write(into, b" ".join(b"%d" % process.pid for process in children()))
+            os.write(into, b" ".join(b"%d" % pid for pid in children()))
             os.close(into)
             signal.pause()
     os.close(into)
@@ -259,13 +273,6 @@ def test_no_worker_outlives_its_parent(place: Path, jobs: list[Job]) -> None:
     while any(alive(pid) for pid in pids):
         assert time.monotonic() < end
         time.sleep(0.01)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_workers_are_started_only_where_they_pay() -> None:
@@ -291,9 +298,9 @@ def test_workers_killed_at_any_moment(place: Path, jobs: list[Job], inline: list
         nonlocal left
         left -= 1
         if left == 0:
-            for process in children():
-                if process not in before:
-                    process.send_signal(signal.SIGKILL)
+            for pid in children():
+                if pid not in before:
+                    os.kill(pid, signal.SIGKILL)
         return everything(batch, results)
 
     assert by_path(run(place, jobs, 2, wanted=sometimes)) == by_path(inline)

@@ -15,6 +15,7 @@ import pytest
 from workbench import (
     SPEC,
     STORES,
+    after_walk,
     as_nobody,
     listed,
     open_store_of,
@@ -25,9 +26,9 @@ from workbench import (
 )
 
 from provstore.errors import IncompleteSourceError, SourceChangedError
-from provstore.files import ingest, stat_cache
-from provstore.files.root import ROW
-from provstore.files.stat_cache import Remembered, decode, encode, key, names_digest, trusted_rows
+from provstore.files import hashing, stat_cache
+from provstore.files.root import ROW, pack_row
+from provstore.files.stat_cache import Remembered, decode, encode, key, trusted_rows
 from provstore.files.walk import Listing
 from provstore.ids import RawId, object_id, to_raw
 from provstore.reports import SealReport
@@ -88,7 +89,7 @@ def rows(*times: tuple[int, int]) -> Listing:
 
 def kept(walked_ns: int, *times: tuple[int, int]) -> list[bool]:
     listing = rows(*times)
-    trusted = trusted_rows(listing, walked_ns)
+    trusted = trusted_rows(listing.rows, walked_ns)
     size = ROW.size
     pairs = [(listing.rows[n : n + size], trusted[n : n + size]) for n in range(0, len(trusted), size)]
     assert all(after in (before, bytes(size)) for before, after in pairs)
@@ -120,13 +121,14 @@ def test_times_of_whole_seconds_need_more_than_a_second() -> None:
 
 
 def test_stored_forms_that_are_not_ours_are_nothing() -> None:
-    value = Remembered(names_digest([b"a"]), bytes(32), bytes(ROW.size))
+    row = bytes(ROW.size)
+    value = Remembered(bytes(32), row, b"a/b", row * 2, bytes(32), (1,), 1, 7, bytes(40))
     assert decode(encode(value)) == value
-    for wrong in (None, b"", b"\x01", encode(value)[:-1], encode(value) + b"x", b"\x02" + encode(value)[1:]):
+    for wrong in (None, b"", b"\x01", encode(value)[:-1], encode(value) + b"x", b"\x01" + encode(value)[1:]):
         assert decode(wrong) is None
 
 
-def test_keys_and_names_cannot_be_confused() -> None:
+def test_keys_cannot_be_confused() -> None:
     found = {
         key(root, path, options)
         for root in (b"/a", b"/a/b")
@@ -135,8 +137,6 @@ def test_keys_and_names_cannot_be_confused() -> None:
     }
     assert len(found) == 12
     assert key(b"/a", b"b", b"") != key(b"/ab", b"", b"")
-    lists = [[], [b"a", b"b"], [b"ab"], [b"a"], [b"b", b"a"], [b"a", b"b", b"c"], [b"a/b"[:1], b"b\0"]]
-    assert len({names_digest(names) for names in lists}) == len(lists)
 
 
 # What is not read
@@ -165,11 +165,10 @@ def test_no_file_is_opened_for_it(store: Store, tmp_path: Path, monkeypatch: pyt
     rest(place)
     seal_paths(store, [place])
 
-    def refuse(*_: object) -> None:
-        raise AssertionError("a file is read")
+    def refuse(*_: object) -> int:
+        raise AssertionError("a file is opened")
 
-    monkeypatch.setattr(ingest.hashing, "read_batch", refuse)
-    monkeypatch.setattr(ingest.pool, "run", lambda root, batches, *_: iter(list(batches) and refuse()))
+    monkeypatch.setattr(hashing, "_open", refuse)
     assert seal_paths(store, [place]).packet == first.packet
 
 
@@ -304,14 +303,13 @@ def test_the_racy_write_that_no_stat_can_show(
     """Two contents under one signature, as a coarse clock leaves them: the second is found all the same."""
     place = plant(tmp_path / "t", {"f": "AAAA", "g": "old"})
     rest(place)
-    signature = ingest.hashing.pack_row((place / "f").stat())
+    signature = pack_row((place / "f").stat())
     fresh = ROW.pack(*ROW.unpack(signature)[:3], time.time_ns(), time.time_ns(), 0o100644)
     frozen = (place / "f").stat().st_ino
 
     def coarse(status: os.stat_result) -> bytes:
-        return fresh if status.st_ino == frozen else _pack(status)
+        return fresh if status.st_ino == frozen else pack_row(status)
 
-    _pack = ingest.hashing.pack_row
     monkeypatch.setattr("provstore.files.walk.pack_row", coarse)
     monkeypatch.setattr("provstore.files.hashing.pack_row", coarse)
     first = seal_paths(store, [place])
@@ -435,6 +433,42 @@ def test_the_execute_bit_alone_is_found_and_nothing_but_it(store: Store, tmp_pat
     assert sealed(store, place).packet == first.packet
 
 
+def test_names_that_come_and_go_are_found_whatever_the_directory_says(store: Store, tmp_path: Path) -> None:
+    """The time of a directory can be set back; the time of its change cannot."""
+    place = plant(tmp_path / "t", {"d/f": "1", "d/g": "22", "z": "3"})
+    first = quiet(store, place)
+    status = (place / "d").stat()
+    (place / "d" / "f").rename(place / "d" / "e")
+    same_times(place / "d", status)
+    assert listed(store, to_raw(sealed(store, place).packet)).keys() == {"d/e", "d/g", "z"}
+    (place / "d" / "e").rename(place / "d" / "f")
+    same_times(place / "d", status)
+    assert sealed(store, place).packet == first.packet
+
+
+def test_a_name_added_right_after_a_seal_is_found(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"d/f": "1"})
+    for number in range(20):
+        seal_paths(store, [place])
+        (place / "d" / f"new{number}").touch()
+        assert f"d/new{number}" in listed(store, to_raw(seal_paths(store, [place]).packet))
+        (place / "d" / f"new{number}").unlink()
+        assert listed(store, to_raw(seal_paths(store, [place]).packet)).keys() == {"d/f"}
+
+
+def test_a_directory_of_the_same_names_in_the_place_of_another(store: Store, tmp_path: Path) -> None:
+    place = plant(tmp_path / "t", {"d/f": "AAAA", "d/s/g": "AA"})
+    plant(tmp_path, {"other/f": "BBBB", "other/s/g": "BB"})
+    status = (place / "d").stat()
+    same_times(tmp_path / "other", status)
+    rest(tmp_path)
+    first = sealed(store, place)
+    (place / "d").rename(tmp_path / "away")
+    (tmp_path / "other").rename(place / "d")
+    same_times(place / "d", status)
+    assert sealed(store, place).packet != first.packet
+
+
 # Options
 
 
@@ -510,15 +544,12 @@ def test_a_prefix_is_not_remembered_as_the_whole(tmp_path: Path, monkeypatch: py
     place = plant(tmp_path / "t", {"run.log": "line 1\n"})
     rest(place)
     store = MemoryStore()
-    walk = ingest.walk
 
-    def growing(*arguments: object, **options: object) -> object:
-        found = walk(*arguments, **options)  # type: ignore[arg-type]
+    def growing() -> None:
         with (place / "run.log").open("a") as file:
             file.write("more\n")
-        return found
 
-    monkeypatch.setattr(ingest, "walk", growing)
+    after_walk(monkeypatch, growing)
     packet = to_raw(seal_paths(store, [place], options=SealOptions(allow_growing=True)).packet)
     assert listed(store, packet)["run.log"].state == "prefix"
     monkeypatch.undo()
@@ -533,7 +564,6 @@ def test_a_failed_seal_remembers_nothing_that_it_did_not_keep(
     place = plant(tmp_path / "t", {"a/good": "x" * 100, "b/restless": "y"})
     rest(place)
     path = place / "b" / "restless"
-    pack_row = ingest.hashing.pack_row
 
     def touching(status: os.stat_result) -> bytes:
         row = pack_row(status)
@@ -541,7 +571,7 @@ def test_a_failed_seal_remembers_nothing_that_it_did_not_keep(
             os.utime(path)
         return row
 
-    monkeypatch.setattr(ingest.hashing, "pack_row", touching)
+    monkeypatch.setattr("provstore.files.hashing.pack_row", touching)
     with pytest.raises(SourceChangedError):
         seal_paths(store, [place], options=SealOptions(workers=0))
     monkeypatch.undo()

@@ -17,7 +17,6 @@ import pytest
 from workbench import as_nobody, at_most, open_to_all, plant
 
 from provstore.errors import SourceUnreadableError, SpecialFileError, UsageError
-from provstore.files import walk as walking
 from provstore.files.excluding import Excluder
 from provstore.files.root import UNREADABLE, Root
 from provstore.files.walk import Found, refuse_inside, walk
@@ -85,8 +84,8 @@ def deep_directory(part: str, levels: int) -> Iterator[Path]:
 
 
 def test_everything_is_listed_once_in_the_order_of_bytes(tmp_path: Path) -> None:
-    names = {b"b/\xff": "x", b"b/a": "y", b"a": "z", "é": "", b"B": "", b"a.b": "", b"a-": ""}
-    plant(tmp_path, {**names, b"empty": None, b"l": "->nowhere"})
+    plant(tmp_path, {b"b/\xff": "x", b"b/a": "y", b"a": "z", "é": "", b"B": "", b"a.b": "", b"a-": ""})
+    plant(tmp_path, {b"empty": None, b"l": "->nowhere"})
     found = walked(tmp_path)
     assert [listing.path for listing in found.listings] == [b"", b"b", b"empty"]
     assert found.listings[0].names == sorted([b"a", b"a-", b"a.b", b"b", b"B", b"empty", b"l", "é".encode()])
@@ -334,7 +333,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, name: bytes, change: Any) -> None
             change()
         return rule(self, directory, entry)
 
-    monkeypatch.setattr(walking.Excluder, "rule", changing)
+    monkeypatch.setattr(Excluder, "rule", changing)
 
 
 def test_a_file_that_vanishes_is_a_hole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from workbench import plant, seal, seal_text
 
 import provstore
-from provstore.errors import ProvError
+from provstore.errors import FrameError, ProvError
 from provstore.files import hashing
 from provstore.ids import RawId
 from provstore.reports import FsckReport
-from provstore.store import objects
+from provstore.store import frame, objects
 from provstore.store.lmdb_store import LmdbStore
 from provstore.store.memory import MemoryStore
 from provstore.store.profile import StoreProfile
@@ -35,6 +35,9 @@ from provstore.verbs.verifying import verify
 
 PROFILE = StoreProfile(sync=False)
 MASKS = (0x01, 0x08, 0x10, 0x20, 0x80, 0xFF)
+
+OBSERVATION = "(observation)"
+"""Where fsck puts what is said about a seal, which no verdict on its packet needs."""
 
 
 class Specimen(NamedTuple):
@@ -85,7 +88,7 @@ def flipped(path: Path, what: bytes, at: int, mask: int) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def specimen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Specimen]:
-    """Text that compresses, noise that does not, a split directory, facts, a manifest, both forms of blob file."""
+    """Text that compresses, noise that does not, a split directory, facts, a manifest, both forms of blob."""
     place = tmp_path_factory.mktemp("damage")
     dice = random.Random(1)
     plant(place / "run", {f"f{n:03}": f"line {n}\n" * (n % 9) for n in range(90)})
@@ -147,11 +150,22 @@ def caught(specimen: Specimen) -> None:
     assert report.damaged, f"fsck finds nothing; verify says {verdict}"
     assert all(damage.reason for damage in report.damaged)
     ours = [damage for damage in report.damaged if damage.packet == specimen.packet.hex()]
-    if ours:
-        assert verdict != "PASS"
-    else:
-        # Only the observation, which no packet needs.
-        assert {damage.packet for damage in report.damaged} != {""}
+    assert ours, "it is named without the packet that needs it"  # what hangs below a lost record may be
+    assert (verdict == "PASS") == ({damage.path for damage in ours} == {OBSERVATION})
+
+
+def harmless(data: bytes, at: int, mask: int) -> bool:
+    """Say whether an altered frame still unpacks to what it held.
+
+    A compressed frame has bits that mean nothing and more than one way to say the same; about one in a
+    hundred. What comes out is what is checked, so there is nothing to find.
+    """
+    if data[0] != frame.ZSTD:
+        return False
+    try:
+        return frame.unpack(altered(data, at, mask)) == frame.unpack(data)
+    except FrameError:
+        return False
 
 
 def flips(data: bytes, count: int, seed: int) -> Iterator[tuple[int, int]]:
@@ -170,20 +184,29 @@ def altered(data: bytes, at: int, mask: int) -> bytes:
 def test_any_byte_of_any_frame(specimen: Specimen) -> None:
     frames = specimen.stored["frames"].values()
     assert len(frames) >= 2
+    spared = 0
     for number, data in enumerate(frames):
-        for at, mask in flips(data, 60, number):
+        for at, mask in flips(data, 30, number):
+            if harmless(data, at, mask):
+                spared += 1
+                continue
             with flipped(specimen.place / "data.mdb", data, at, mask):
                 try:
                     caught(specimen)
                 except AssertionError as error:
                     raise AssertionError(f"frame {number}, byte {at}, mask {mask:#x}: {error}") from error
     assert judged(specimen)[0] == "PASS"
+    assert spared <= 5 * len(frames)
 
 
 def test_any_byte_of_any_blob_file(specimen: Specimen) -> None:
+    framed = [path.name for path in specimen.blobs if path.stat().st_size < 5000]
+    assert len(framed) == 1
     for number, path in enumerate(specimen.blobs):
         data = path.read_bytes()
-        for at, mask in flips(data, 60, number):
+        for at, mask in flips(data, 30, number):
+            if path.name in framed and harmless(data, at, mask):
+                continue
             with flipped(path, data, at, mask):
                 try:
                     caught(specimen)
@@ -211,14 +234,16 @@ def test_any_byte_of_a_row_that_says_where_something_is(specimen: Specimen, data
     """Rows are no evidence; but none may lead to other bytes than those of the id."""
     dice = random.Random(4)
     rows = specimen.stored[database]
-    for key in dice.sample(sorted(rows), min(len(rows), 10)):
+    for key in dice.sample(sorted(rows), min(len(rows), 3)):
         for at in range(len(key) + len(rows[key])):
             mask = dice.choice(MASKS)
             with flipped(specimen.place / "data.mdb", key + rows[key], at, mask):
                 try:
                     verdict, report = judged(specimen)
-                    ours = [damage for damage in report.damaged if damage.packet == specimen.packet.hex()]
-                    assert bool(ours) == (verdict != "PASS"), (verdict, report.damaged)
+                    needed = [
+                        damage for damage in report.damaged if damage.packet and damage.path != OBSERVATION
+                    ]
+                    assert bool(needed) == (verdict != "PASS"), (verdict, report.damaged)
                 except AssertionError as error:
                     raise AssertionError(f"{database} {key.hex()}, byte {at}, {mask:#x}: {error}") from error
     assert judged(specimen)[0] == "PASS"
@@ -311,7 +336,7 @@ def proofs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, bytes, R
     plant(place / "t", {f"dir/file number {n:03}.txt": f"content {n}" for n in range(70)})
     plant(place / "t", {"x": "+x#!", "link to x": "->x", b"no\xfftext\n": "y"})
     packet = seal(store, place / "t")
-    made = []
+    made: list[tuple[str, bytes, Reader, RawId]] = []
     for path in ("dir/file number 042.txt", "x", "link to x", r"no\xfftext\x0a"):
         output = place / f"{len(made)}.proof"
         prove(store, packet, path, output)
@@ -336,7 +361,7 @@ def test_any_byte_of_an_inclusion_proof(proofs: Proofs) -> None:
         end = data.index(b'"', start)
         dice = random.Random(len(data))
         for at in range(len(data)):
-            for mask in {0x01, dice.choice(MASKS), dice.randrange(1, 256)}:
+            for mask in {0x01, dice.randrange(1, 256)} if start <= at < end else {dice.choice(MASKS)}:
                 other = altered(data, at, mask)
                 if verdict(other) != "PASS":
                     continue

@@ -145,7 +145,7 @@ def test_a_leaf_ends_where_its_last_name_says(size: int) -> None:
 
 
 def test_names_that_were_chosen_to_defy_the_split_do_not_make_a_node_without_bound() -> None:
-    names = []
+    names: list[bytes] = []
     number = 0
     while len(names) < 2 * MAX_NODE_ENTRIES + 10:
         name = b"%d" % number
@@ -456,6 +456,6 @@ def test_a_foreign_record_in_the_place_of_a_node_never_ends_in_a_crash(draw: st.
     ):
         shelf.taken.clear()
         try:
-            work()  # type: ignore[no-untyped-call]
+            work()
         except ProvError:
             continue

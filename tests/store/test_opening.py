@@ -73,7 +73,7 @@ def test_a_wrong_profile_is_refused(text: str, tmp_path: Path) -> None:
         load_profile(tmp_path / "p.toml")
 
 
-# -- which store -----------------------------------------------------------------------------------------------
+# -- which store
 
 
 def test_the_nearest_store_is_found_upwards(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_store_that_was_replaced_is_another_store(tmp_path: Path) -> None:
     old.close()
 
 
-# -- without the right to write ---------------------------------------------------------------------------------
+# -- without the right to write
 
 
 def reading(path: Path) -> list[str]:

@@ -43,8 +43,8 @@ def get(store: LmdbStore, data: bytes) -> bytes:
 
 def test_a_crowd_on_one_store_loses_nothing(tmp_path: Path) -> None:
     found = crowd(tmp_path, 8.0, sealers=2, readers=3)
-    assert set(found.turns) == {"sealer", "reader", "fsck", "gc", "pack"}
-    assert min(found.turns.values()) >= 2
+    done = {kind: found.turns.get(kind, 0) for kind in ("sealer", "reader", "fsck", "gc", "pack")}
+    assert min(done.values()) >= 2, found.turns
     assert max(found.index_bytes) < 64 << 20
 
 

@@ -309,6 +309,23 @@ def test_an_index_entry_that_lies_about_whole_bytes_is_put_right(scene: Scene) -
     whole(scene.path, scene.packet)
 
 
+def test_rows_of_no_known_form_are_named_and_put_right(scene: Scene) -> None:
+    with open_store(scene.path) as store:
+        held = [id for id, _ in store.objects()]
+        packet = to_raw(scene.packet)
+        node = next(id for id in store.records() if id != packet)
+        store._env.write(lambda txn: txn.put("objects", held[0], b"\x09" * 44))
+        store._env.write(lambda txn: txn.put("objects", held[1], b"\x01"))
+        store._env.write(lambda txn: txn.put("records", node, b"\x09" * 12))
+        bad = {held[0].hex(), held[1].hex(), node.hex()}
+        assert {d.id for d in fsck(store).damaged} >= bad
+        assert {d.id for d in fsck(store, fraction=1.0).damaged} >= bad
+        report = repair(store, [scene.other])
+        assert report.damaged == ()
+        assert {item.id for item in report.repaired} == bad
+        assert verify(store, packet).outcome == "PASS"
+
+
 def test_rows_that_are_gone_are_brought_back_with_what_is_below_them(scene: Scene) -> None:
     with open_store(scene.path) as store:
         packet = to_raw(scene.packet)
@@ -368,7 +385,8 @@ def test_a_store_in_memory_is_repaired_alike(scene: Scene) -> None:
     packet = seal(store, scene.source, name="a")
     bad = object_id((scene.source / "raw.bin").read_bytes())
     store._content.data[bad] = b"rot"
-    record = next(id for id in store.records() if id != packet)
+    observed = store.ref_log()[0].observation
+    record = next(id for id in store.records() if id not in (packet, observed))
     good = store._content.records[record]
     store._content.records[record] = good[:-1]
     assert {d.id for d in fsck(store).damaged} == {bad.hex(), record.hex()}
