@@ -30,6 +30,8 @@ SAMPLES: dict[str, Any] = {
     "id": "ab" * 32,
     "holder": "process 12",
     "custody": "declared",
+    "left": "events",
+    "right": "intervals",
     "expected": "0" * 64,
     "message": "a message",
 }

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from provstore.cli import diffing, listing, moving, schemas, sealing, upkeep, verifying
+from provstore.cli import diffing, judging, listing, moving, schemas, sealing, upkeep, verifying
 from provstore.cli.app import app
 from provstore.cli.console import Console, refuse, write_document
 from provstore.errors import InputOutputError, ProvError, UsageError
 
 __all__ = ["app", "main"]
 
-COMMAND_GROUPS: Final = (sealing, verifying, diffing, listing, moving, upkeep, schemas)
+COMMAND_GROUPS: Final = (sealing, verifying, judging, diffing, listing, moving, upkeep, schemas)
 """Modules that add their commands to :data:`app` when they are imported."""
 
 INTERRUPTED: Final = 130

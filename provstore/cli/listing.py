@@ -71,13 +71,20 @@ def _chunks(out: Console, name: str, path: str | None) -> Iterator[Buffer]:
             yield from cat(reader, packet, path)
 
 
-@app.command(epilog=notes("prov show run-7", **NO_VERDICT))
+@app.command(epilog=notes("prov show run-7", "prov show run-7 --verdicts", **NO_VERDICT))
 def show(
-    ctx: typer.Context, name: Packet, store: Store = None, as_json: Json = False, quiet: Quiet = False
+    ctx: typer.Context,
+    name: Packet,
+    verdicts: Annotated[
+        bool, typer.Option("--verdicts", help="Also every verdict that was kept, of all policies.")
+    ] = False,
+    store: Store = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> NoReturn:
     """Show the card of a packet.
 
-    Entries with totals, pins, origins and facts; claims; parents.
+    Entries with totals, pins, origins and facts; claims; parents; with --verdicts what policies said.
     """
     from provstore.cli.opening import packet_of
     from provstore.report.cards import show_lines
@@ -85,7 +92,7 @@ def show(
 
     out = console(ctx, store, as_json, quiet)
     with packet_of(out, name) as (reader, packet, _):
-        report = show_packet(reader, packet)
+        report = show_packet(reader, packet, verdicts=verdicts)
     out.answer(report, show_lines(report))
 
 

@@ -21,6 +21,10 @@ Only = Annotated[
     str | None,
     typer.Option("--only", metavar="GLOB", help="Only members whose ROLE/PATH fits; none is an error."),
 ]
+Policy = Annotated[
+    str | None,
+    typer.Option("--policy", metavar="P", help="Policy file, or role of a policy in the packet."),
+]
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="FILE", help="File to write; it must not exist.")
 ]

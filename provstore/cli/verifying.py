@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from provstore.cli.app import app, console
-from provstore.cli.options import Json, Only, Output, Packet, Quiet, Store, notes
+from provstore.cli.options import Json, Only, Output, Packet, Policy, Quiet, Store, notes
 from provstore.errors import UsageError
 
 
@@ -16,6 +16,7 @@ from provstore.errors import UsageError
     epilog=notes(
         "prov verify run-7",
         "prov verify run-7.pack --only 'evidence/*'",
+        "prov verify run-7 --policy policy.toml",
         "prov verify run-7 --against run/",
         "prov verify --checksums SHA256SUMS --against run/",
         "prov verify proof status.proof",
@@ -45,6 +46,7 @@ def verify(
         str | None,
         typer.Option("--checksums", metavar="FILE", help="Check a GNU, BSD or b3sum checksum file."),
     ] = None,
+    policy: Policy = None,
     algorithm: Annotated[
         str | None,
         typer.Option("--algorithm", metavar="sha256|blake3", help="Of checksum lines that name none."),
@@ -55,25 +57,30 @@ def verify(
 ) -> NoReturn:
     """Recompute every claim from the bytes; report all findings.
 
-    Absent is never equal and never a pass. No network and no option of the seal is needed.
+    Absent is never equal and never a pass. A policy judges facts, metrics and claims: the one that is
+    named, else those that the packet carries; its verdict is kept beside the earlier ones. No network and no
+    option of the seal is needed.
     """
     from provstore.cli.meter import ProgressMeter
     from provstore.cli.opening import packet_of
+    from provstore.cli.policies import keep_verdicts, policies_of
     from provstore.report.verdicts import verify_lines
-    from provstore.verbs import comparing, proving, verifying
+    from provstore.verbs import comparing, judging, proving, verifying
 
     out = console(ctx, store, as_json, quiet)
     proof = None if checksums else _proof_file(name, file)
+    judgings: list[judging.Judging] = []
     with ProgressMeter("verify", quiet=out.quiet) as meter, ExitStack() as opened:
         if checksums is not None:
-            _refuse("--checksums", {"X": name, "--only": only, "--at": at})
+            _refuse("--checksums", {"X": name, "--only": only, "--at": at, "--policy": policy})
             place = against or "."
             report = comparing.verify_checksums(checksums, against=place, algorithm=algorithm)
         elif proof is not None:
-            _refuse("a proof", {"--only": only, "--at": at, "--algorithm": algorithm})
+            _refuse("a proof", {"--only": only, "--at": at, "--algorithm": algorithm, "--policy": policy})
             report = proving.verify_proof(Path(proof).read_bytes(), proof, against=against)
         else:
             _refuse("a packet", {"--algorithm": algorithm, "--at": against and at})
+            _refuse("--policy", {"--only": policy and only, "--against": policy and against})
             reader, packet, _ = opened.enter_context(packet_of(out, name or ""))
             if against is not None:
                 report = comparing.verify_against(reader, packet, against, only=only, progress=meter.reporter)
@@ -81,6 +88,14 @@ def verify(
                 report = verifying.verify(
                     reader, packet, only=only, at=tuple(at or ()), progress=meter.reporter
                 )
+                if only is None:
+                    found = policies_of(reader, packet, policy)
+                    judgings = [
+                        judging.judge(reader, packet, data, where=place, at=at or ()) for place, data in found
+                    ]
+                    report = report if judgings else judging.unjudged(reader, packet, report)
+    ids = keep_verdicts(out, packet, judgings) if judgings else []
+    report = judging.judged(report, judgings, ids) if judgings else report
     out.answer(report, verify_lines(report))
 
 

@@ -37,6 +37,23 @@ class UsageError(ProvError):
     remedy = "Run the command with -h for its arguments and an example."
 
 
+class IncomparableError(UsageError):
+    """Two values that must not be compared, ranked or converted: other conventions, units, or no value.
+
+    Attributes:
+        left: convention of the first value.
+        right: convention of the second.
+    """
+
+    code = "incomparable"
+    remedy = "Recompute both from their rows under one convention, or compare a converted, derived value."
+
+    def __init__(self, left: str, right: str, reason: str) -> None:
+        super().__init__(f"{left} and {right}: {reason}")
+        self.left = left
+        self.right = right
+
+
 class NotFoundError(ProvError):
     """No ref, id, pack or path has this name.
 

@@ -99,6 +99,13 @@ class SpecError(MalformedError):
     remedy = "Correct the named line of the spec; `prov schema packet-spec` prints its schema."
 
 
+class PolicyError(MalformedError):
+    """A policy says something that cannot be judged by, or that could never fail."""
+
+    code = "bad-policy"
+    remedy = "Correct the named line of the policy; docs/policy.md and docs/gates.md say what can be written."
+
+
 class ChecksumFileError(MalformedError):
     """A checksum file has a line in no known form, or an unknown escape.
 

@@ -14,8 +14,9 @@ from provstore.records.facts import Facts
 from provstore.records.observation import Observation
 from provstore.records.packet import Packet
 from provstore.records.tree import TreeIndex, TreeLeaf
+from provstore.records.verdict import Verdict
 
-Record = TreeLeaf | TreeIndex | Packet | Facts | Observation
+Record = TreeLeaf | TreeIndex | Packet | Facts | Observation | Verdict
 
 FORMATS: Final[dict[str, tuple[str, type[Record]]]] = {
     "provstore/tree/v1": ("tree", TreeLeaf),
@@ -23,6 +24,7 @@ FORMATS: Final[dict[str, tuple[str, type[Record]]]] = {
     "provstore/packet/v1": ("packet", Packet),
     "provstore/facts/v1": ("facts", Facts),
     "provstore/observation/v1": ("observation", Observation),
+    "provstore/verdict/v1": ("verdict", Verdict),
 }
 """Format name of each record, the hash domain of its id, and its struct."""
 

@@ -11,7 +11,9 @@ FactValue = str | Integer | bool | None | tuple[str | Integer, ...]
 """What a fact can state; a number with a fraction is its source text, marked ``decimal``."""
 
 
-class Fact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Fact(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False
+):
     """One typed value.
 
     Attributes:

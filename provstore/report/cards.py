@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from provstore.report.judged import verdict_lines
 from provstore.report.text import amount, columns, count, indented
 from provstore.reports import ShownClaim, ShownEntry, ShowReport
 
@@ -24,6 +25,7 @@ def show_lines(report: ShowReport) -> Iterator[str]:
         yield from _entry(entry)
     for claim in report.claims:
         yield from _claim(claim)
+    yield from verdict_lines(report.verdicts)
     if report.observations:
         yield "observed"
         yield from indented(report.observations)

@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from provstore.report.text import amount, columns, count, short
+from provstore.report.judged import verdict_lines
+from provstore.report.text import amount, columns, count, indented, short
 from provstore.reports import Check, Damage, DoctorReport, FsckReport, Metric, Missing, VerifyReport
 
 REMEDIES: Final = {
     "against": "`prov restore` writes the sealed files elsewhere; seal anew if the change is meant",
+    "gate": "`prov explain PACKET GATE --policy P` shows the facts and the lines behind it",
     "checksums": "fetch the named files again, or correct the list if their change is meant",
     "integrity": "`prov fsck` names all that the damage touches; bring whole bytes from another copy",
     "proof": "make the proof again with `prov prove`, from a packet that verifies",
@@ -41,7 +43,9 @@ def verify_lines(report: VerifyReport) -> Iterator[str]:
     yield from columns([(check.outcome, check.check, _place(check), check.message) for check in passed])
     for code, roles in _not_applicable(report.checks):
         yield f"not applicable  {code}: {', '.join(roles)}"
+    yield from verdict_lines(report.verdicts)
     yield from _metrics(report.metrics)
+    yield from indented_list("would settle what is unknown:", report.settles)
     yield from _missing(report.missing)
     yield from _what_to_do(report)
 
@@ -58,7 +62,12 @@ def _not_applicable(checks: tuple[Check, ...]) -> list[tuple[str, list[str]]]:
 def _finding(check: Check) -> Iterator[str]:
     """Yield one finding with what was expected, what was found and where to look."""
     yield f"{check.outcome}  {check.code}  {_place(check)}"
-    details = (("expected", check.expected), ("found", check.found), ("where", check.location))
+    where = " ".join(part for part in (check.role, check.path, check.location) if part) or None
+    details = (
+        ("expected", check.expected),
+        ("found", check.found),
+        ("where", where if check.gate else check.location),
+    )
     for name, value in details:
         if value is not None:
             yield f"      {name:<9} {value}"
@@ -68,14 +77,23 @@ def _finding(check: Check) -> Iterator[str]:
 
 def _what_to_do(report: VerifyReport) -> Iterator[str]:
     """Yield one line for each kind of trouble there is."""
-    failed = {check.check for check in report.checks if check.outcome == "FAIL"}
+    failed = {check.check for check in report.checks if check.outcome == "FAIL" and check.required}
     for check in sorted(failed & set(REMEDIES)):
         yield f"to do: {REMEDIES[check]}"
     if any(check.outcome == "UNKNOWN" for check in report.checks):
         yield f"to do: {REMEDY_OF_UNKNOWN}"
 
 
+def indented_list(title: str, lines: tuple[str, ...]) -> Iterator[str]:
+    """Yield a title and its lines; nothing without lines."""
+    if lines:
+        yield title
+        yield from indented(lines)
+
+
 def _place(check: Check) -> str:
+    if check.gate:
+        return check.gate + ("" if check.required else " (not required)")
     return " ".join(part for part in (check.role, check.path) if part) or "(whole)"
 
 

@@ -6,6 +6,14 @@ without control characters.
 
 from provstore.reports.base import Outcome, Report, Verdict
 from provstore.reports.compared import DiffReport, FactChange, KeptFact, MemberChange, Side
+from provstore.reports.judged import (
+    Explained,
+    ExplainedFact,
+    ExplainReport,
+    MetricsReport,
+    RowShown,
+    ShownVerdict,
+)
 from provstore.reports.looked import Listed, RefStep, ShownClaim, ShownEntry, ShowReport, StatsReport
 from provstore.reports.sealed import (
     EntrySummary,
@@ -38,6 +46,9 @@ __all__ = [
     "Doctored",
     "EntrySummary",
     "Excluded",
+    "ExplainReport",
+    "Explained",
+    "ExplainedFact",
     "FactChange",
     "FsckReport",
     "GcReport",
@@ -45,6 +56,7 @@ __all__ = [
     "Listed",
     "MemberChange",
     "Metric",
+    "MetricsReport",
     "Missing",
     "Outcome",
     "PackReport",
@@ -53,10 +65,12 @@ __all__ = [
     "Repaired",
     "Report",
     "RestoreReport",
+    "RowShown",
     "SealReport",
     "ShowReport",
     "ShownClaim",
     "ShownEntry",
+    "ShownVerdict",
     "Side",
     "StatsReport",
     "UnpackReport",

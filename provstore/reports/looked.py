@@ -3,6 +3,7 @@
 from typing import Literal
 
 from provstore.reports.base import Report
+from provstore.reports.judged import ShownVerdict
 
 
 class Listed(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,6 +64,7 @@ class ShowReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
         files: number of files.
         size_bytes: sum of the known sizes.
         observations: circumstances of the seals that made it, where known.
+        verdicts: verdicts that were kept for it, oldest first; empty unless they were asked for.
     """
 
     packet: str
@@ -74,6 +76,7 @@ class ShowReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     files: int
     size_bytes: int
     observations: tuple[str, ...] = ()
+    verdicts: tuple[ShownVerdict, ...] = ()
 
 
 class StatsReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):

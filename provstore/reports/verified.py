@@ -3,6 +3,7 @@
 from typing import Literal
 
 from provstore.reports.base import Outcome, Report, Verdict
+from provstore.reports.judged import ShownVerdict
 
 
 class Check(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -18,6 +19,8 @@ class Check(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
         found: what is there.
         location: where to look: a file, a line, an offset.
         message: one sentence for people.
+        gate: gate or claim that says so, when a policy judged.
+        required: the outcome of the whole depends on it.
     """
 
     check: str
@@ -29,6 +32,8 @@ class Check(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     found: str | None = None
     location: str | None = None
     message: str = ""
+    gate: str = ""
+    required: bool = True
 
 
 class Metric(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,6 +68,8 @@ class VerifyReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True
         missing: what could not be looked at because its bytes are not here.
         objects_checked: objects whose bytes were re-hashed.
         bytes_checked: number of those bytes.
+        verdicts: what each policy says that the packet was judged by.
+        settles: places whose bytes would settle what no gate could decide.
     """
 
     packet: str
@@ -72,6 +79,8 @@ class VerifyReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True
     missing: tuple[Missing, ...] = ()
     objects_checked: int = 0
     bytes_checked: int = 0
+    verdicts: tuple[ShownVerdict, ...] = ()
+    settles: tuple[str, ...] = ()
 
 
 class Damage(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -170,7 +179,7 @@ def worst(checks: tuple[Check, ...]) -> Verdict:
         >>> worst(())
         'INCOMPLETE'
     """
-    outcomes = {check.outcome for check in checks}
+    outcomes = {check.outcome for check in checks if check.required}
     if outcomes & {"FAIL", "INELIGIBLE"}:
         return "FAIL"
     if "UNKNOWN" in outcomes or "PASS" not in outcomes:

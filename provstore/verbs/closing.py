@@ -9,6 +9,7 @@ from provstore.ids import RawId, to_raw
 from provstore.merkle import Fetch
 from provstore.records.packet import Entry, Packet, check_packet
 from provstore.records.tree import TreeIndex, TreeLeaf
+from provstore.records.verdict import Verdict
 
 
 class Needed(NamedTuple):
@@ -42,7 +43,10 @@ class Closure:
         self.objects: set[RawId] = set()
 
     def packet(self, id: RawId) -> Iterator[Needed]:
-        """Yield what one packet needs: its record, trees from above, facts, objects; not its parents."""
+        """Yield what one packet needs: its record, trees from above, facts, objects; not its parents.
+
+        A verdict needs its policy and its facts.
+        """
         if id in self.records:
             return
         self.records.add(id)
@@ -54,6 +58,17 @@ class Closure:
         if isinstance(found, Packet):
             for entry in found.entries:
                 yield from self._entry(entry)
+        elif isinstance(found, Verdict):
+            yield from self._verdict(found)
+
+    def _verdict(self, verdict: Verdict) -> Iterator[Needed]:
+        yield from self._object(Needed(to_raw(verdict.policy), False, None, b"(policy)"))
+        for id in map(to_raw, verdict.facts):
+            if id not in self.records:
+                self.records.add(id)
+                needed = Needed(id, True, None)
+                if self._record(needed) is not None:
+                    yield needed
 
     def _record(self, needed: Needed) -> records.Record | None:
         where = needed.id.hex()

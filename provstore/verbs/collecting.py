@@ -11,6 +11,7 @@ from provstore.reports import GcReport
 from provstore.store import objects
 from provstore.store.protocol import Reader, Store
 from provstore.verbs.closing import Closure, Needed
+from provstore.verbs.keeping import verdict_ids
 
 GRACE_S: Final = 14 * 24 * 3600
 """How long a packet that lost its ref stays, unless asked otherwise."""
@@ -23,7 +24,7 @@ BATCH: Final = 200_000
 
 
 def roots(reader: Reader, since_ns: int) -> dict[RawId, str]:
-    """Return what must stay: packets under refs, packets that lost theirs since a time, and observations.
+    """Return what must stay: packets under refs or lately so, their observations and their verdicts.
 
     What only the log remembers may have been swept already; then it is not among them. What a ref names
     always is.
@@ -42,6 +43,9 @@ def roots(reader: Reader, since_ns: int) -> dict[RawId, str]:
         for id in ids:
             if id is not None and id not in kept and _is_here(reader, id):
                 kept[id] = step.name
+    for packet in list(kept):
+        for id in verdict_ids(reader, packet):
+            kept.setdefault(id, kept[packet])
     return kept
 
 

@@ -14,6 +14,7 @@ from provstore.reports import Listed, RefStep, ShownClaim, ShownEntry, ShowRepor
 from provstore.store import objects
 from provstore.store.protocol import Reader
 from provstore.store.resolving import resolve
+from provstore.verbs import judging
 from provstore.verbs.members import find_member, members, origin_text
 
 SHOWN_FACTS = 12
@@ -98,8 +99,8 @@ def cat_object(reader: Reader, name: str) -> Iterator[Buffer]:
         yield objects.record(reader, id)
 
 
-def show_packet(reader: Reader, packet: RawId) -> ShowReport:
-    """Return the card of a packet."""
+def show_packet(reader: Reader, packet: RawId, *, verdicts: bool = False) -> ShowReport:
+    """Return the card of a packet; with ``verdicts``, also those that were kept for it."""
     found = objects.packet(reader, packet)
     notes = []
     for step in reader.ref_log():
@@ -126,6 +127,7 @@ def show_packet(reader: Reader, packet: RawId) -> ShowReport:
         files=sum(entry.files for entry in found.entries),
         size_bytes=sum(entry.size_bytes or 0 for entry in found.entries),
         observations=tuple(notes),
+        verdicts=judging.verdicts(reader, packet) if verdicts else (),
     )
 
 

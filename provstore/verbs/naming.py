@@ -7,8 +7,10 @@ from provstore import merkle
 from provstore.errors import IntegrityError, MalformedError, NotFoundError, StoreDamagedError
 from provstore.ids import RawId, to_raw
 from provstore.paths import join, show
+from provstore.records import decode
 from provstore.records.packet import Entry, Packet
 from provstore.records.tree import TreeLeaf
+from provstore.records.verdict import Verdict
 from provstore.reports import Damage
 from provstore.store import objects
 from provstore.store.protocol import Reader
@@ -96,12 +98,22 @@ class _Naming:
         except (IntegrityError, NotFoundError, StoreDamagedError) as error:
             self.bad.setdefault(id, error.message)
             found = None
-        except MalformedError:  # a record of another kind, which refers to nothing
+        except MalformedError:
+            self.verdict(id)
             return
         if found is None:
             self.name(id, id, name)
             return
         self.entries(id, found)
+
+    def verdict(self, id: RawId) -> None:
+        """Name what a verdict refers to; records of other kinds refer to nothing."""
+        found = decode(objects.record(self.reader, id), id.hex())
+        if isinstance(found, Verdict):
+            packet = to_raw(found.packet)
+            self.name(to_raw(found.policy), packet, "verdict", b"(policy)")
+            for facts in found.facts:
+                self.name(to_raw(facts), packet, "verdict", b"(facts)")
 
     def entries(self, id: RawId, packet: Packet) -> None:
         for entry in packet.entries:

@@ -203,12 +203,20 @@ def test_cat_stops_quietly_when_nobody_reads(prov: Prov, tree: Path, place: Path
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_runs_as_a_program(prov: Prov, tree: Path, place: Path, command: str) -> None:
     run_seal(prov, tree)
+    (place / "policy.toml").write_text(
+        'format = "provstore/policy/v1"\nname = "p"\nversion = "1"\ndate = "2026-07-26"\n'
+        '[[extract]]\nname = "f"\nkind = "entry"\nrole = "f"\n'
+        '[[gate]]\nname = "held"\nkind = "equal"\nvalues = { "f:custody" = "held" }\n'
+    )
+    (place / "stamps.log").write_text("".join(f"{at / 100}\n" for at in range(100)))
     arguments = {
         "cat": "t f",
         "diff": "t t.pack",
+        "explain": "t held --policy policy.toml",
         "export": "t --format b3sum",
         "init": "fresh",
         "ls": "t",
+        "metrics": "stamps.log",
         "pack": "t -o second.pack",
         "prove": "t f -o f.proof",
         "restore": "t out",

@@ -1,0 +1,237 @@
+"""Judging: a verdict over a packet under a policy, kept as a record, and the explanation of a gate."""
+
+import os
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from provstore import __version__
+from provstore.gates.policy import Policy, load_policy
+from provstore.gates.verdict import judge_all
+from provstore.ids import RawId, digests
+from provstore.records.verdict import GateOutcome, Verdict
+from provstore.reports import Check, Metric, ShownVerdict, VerifyReport
+from provstore.store import objects
+from provstore.store.protocol import Reader, Store
+from provstore.verbs import keeping
+from provstore.verbs.gathering import gather
+from provstore.verbs.members import find_member
+
+Path = str | bytes | os.PathLike[str]
+
+
+class Judging(NamedTuple):
+    """A verdict with everything it was made of.
+
+    Attributes:
+        verdict: the record.
+        policy: the policy, read.
+        policy_data: its bytes.
+        facts: id and bytes of each facts record.
+        roles: roles of the packet.
+    """
+
+    verdict: Verdict
+    policy: Policy
+    policy_data: bytes
+    facts: tuple[tuple[RawId, bytes], ...]
+    roles: tuple[str, ...] = ()
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The verdict's findings as checks of a report."""
+        return checks_of(self.verdict, self.roles)
+
+    @property
+    def settles(self) -> tuple[str, ...]:
+        """Places whose bytes would settle what is unknown now, sorted."""
+        return settles(self.verdict)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The verdict's numbers as metrics of a report."""
+        return metrics_of(self.verdict)
+
+
+def judge(
+    reader: Reader, packet: RawId, policy: bytes, *, where: str = "policy", at: Sequence[Path] = ()
+) -> Judging:
+    """Judge a packet under a policy.
+
+    Args:
+        reader: store or pack that holds the packet.
+        packet: its id.
+        policy: bytes of the policy.
+        where: what to call the policy in errors.
+        at: directories where members may lie that are kept outside.
+
+    Returns:
+        The verdict. Nothing is written; :func:`keep` does that.
+
+    Raises:
+        PolicyError: the policy cannot be judged by.
+        NotFoundError: there is no such packet.
+    """
+    loaded = load_policy(policy, where)
+    found = objects.packet(reader, packet)
+    gathered = gather(reader, found, loaded, [os.path.abspath(os.fsencode(place)) for place in at])
+    judged = judge_all(loaded, gathered.evidence)
+    verdict = Verdict(
+        packet=packet.hex(),
+        policy=digests(policy).blake3.hex(),
+        policy_name=loaded.name,
+        policy_version=loaded.version,
+        policy_date=loaded.date,
+        tool=f"provstore {__version__}",
+        outcome=judged.outcome,
+        gates=judged.gates,
+        metrics=judged.metrics,
+        facts=tuple(id.hex() for id, _ in gathered.records),
+    )
+    return Judging(verdict, loaded, policy, gathered.records, tuple(entry.role for entry in found.entries))
+
+
+_WORST: Final = {"PASS": 0, "INCOMPLETE": 1, "FAIL": 2}
+
+
+def judged(report: VerifyReport, judgings: Sequence[Judging], ids: Sequence[str] = ()) -> VerifyReport:
+    """Return a report on integrity and closure with what policies say added; never a better outcome.
+
+    Args:
+        report: what was found about the bytes.
+        judgings: what each policy says.
+        ids: ids under which the verdicts are kept; missing ones are not kept.
+    """
+    names = [*ids, *[""] * len(judgings)]
+    outcomes = [report.outcome, *(judging.verdict.outcome for judging in judgings)]
+    numbers = {(m.convention, m.value): m for judging in judgings for m in judging.metrics}
+    return msgspec.structs.replace(
+        report,
+        outcome=max(outcomes, key=_WORST.__getitem__),
+        checks=report.checks + tuple(check for judging in judgings for check in judging.checks),
+        metrics=report.metrics + tuple(numbers.values()),
+        verdicts=tuple(shown(j.verdict, id) for j, id in zip(judgings, names, strict=False)),
+        settles=tuple(sorted({place for judging in judgings for place in judging.settles})),
+    )
+
+
+def unjudged(reader: Reader, packet: RawId, report: VerifyReport) -> VerifyReport:
+    """Return a report that says which claims nobody judged, because there was no policy."""
+    claims = objects.packet(reader, packet).claims
+    if not claims:
+        return report
+    names = ", ".join(claim.name for claim in claims)
+    check = Check(
+        check="claims",
+        outcome="NOT-APPLICABLE",
+        code="claims-not-judged",
+        message=f"no policy was given, so no claim was recomputed: {names}",
+    )
+    return msgspec.structs.replace(report, checks=(*report.checks, check))
+
+
+def own_policies(reader: Reader, packet: RawId) -> list[tuple[str, bytes]]:
+    """Return role and bytes of every policy that a packet carries and that is held here."""
+    found = []
+    for entry in objects.packet(reader, packet).entries:
+        if entry.kind == "policy" and entry.blake3 is not None and entry.custody != "declared":
+            found.append((entry.role, objects.read_member(reader, entry.blake3, entry.sha256, entry.custody)))
+    return found
+
+
+def policy_of(reader: Reader, packet: RawId, role: str) -> bytes:
+    """Return the policy that a packet carries under a role.
+
+    Raises:
+        NotFoundError: it has no such member.
+        NotHeldError: its bytes are not here.
+    """
+    fetch = objects.fetcher(reader)
+    member, _ = find_member(fetch, objects.packet(reader, packet), role)
+    return objects.read_member(reader, member.node.blake3, member.node.sha256, member.entry.custody)
+
+
+def keep(store: Store, judging: Judging) -> RawId:
+    """Keep a verdict with its policy and facts beside the earlier ones of the packet; return its id."""
+    return keeping.keep(store, judging.verdict, judging.policy_data, judging.facts)
+
+
+def verdicts(reader: Reader, packet: RawId) -> tuple[ShownVerdict, ...]:
+    """Return every kept verdict of a packet, oldest first.
+
+    Raises:
+        IntegrityError: a verdict is damaged.
+    """
+    return tuple(shown(verdict, id.hex()) for id, verdict in keeping.verdicts(reader, packet))
+
+
+def shown(verdict: Verdict, id: str) -> ShownVerdict:
+    """Return one verdict as a line of a card."""
+    bad = [gate for gate in verdict.gates if gate.outcome not in ("PASS", "NOT-APPLICABLE")]
+    return ShownVerdict(
+        id=id,
+        policy=verdict.policy,
+        name=verdict.policy_name,
+        version=verdict.policy_version,
+        date=verdict.policy_date,
+        tool=verdict.tool,
+        outcome=verdict.outcome,
+        gates=len(verdict.gates),
+        findings=tuple(f"{gate.outcome} {gate.gate}: {', '.join(_codes(gate))}" for gate in bad),
+    )
+
+
+def _codes(gate: GateOutcome) -> list[str]:
+    return list(dict.fromkeys(j.code for j in gate.judgements if j.outcome not in ("PASS", "NOT-APPLICABLE")))
+
+
+def checks_of(verdict: Verdict, roles: Sequence[str] = ()) -> tuple[Check, ...]:
+    """Return a check for each finding of each gate.
+
+    Args:
+        verdict: the verdict.
+        roles: roles of the packet, which tell a place's role from its path.
+    """
+    found = []
+    for gate in verdict.gates:
+        for judgement in gate.judgements:
+            fact = judgement.facts[0] if judgement.facts and judgement.outcome != "PASS" else None
+            place = fact.place if fact else ""
+            role = next((r for r in roles if place == r or place.startswith(r + "/")), place)
+            found.append(
+                Check(
+                    check="gate",
+                    outcome=judgement.outcome,
+                    code=judgement.code,
+                    role=role,
+                    path=place[len(role) + 1 :],
+                    expected=judgement.expected,
+                    found=judgement.found,
+                    location=fact.location or None if fact else None,
+                    message=judgement.message,
+                    gate=gate.gate,
+                    required=gate.required,
+                )
+            )
+    return tuple(found)
+
+
+def settles(verdict: Verdict) -> tuple[str, ...]:
+    """Return the places whose bytes would settle what a verdict could not decide, sorted."""
+    found = {
+        judgement.expected
+        for gate in verdict.gates
+        for judgement in gate.judgements
+        if judgement.code == "evidence-absent" and judgement.expected
+    }
+    return tuple(sorted(found))
+
+
+def metrics_of(verdict: Verdict) -> tuple[Metric, ...]:
+    """Return the numbers that were recomputed, each convention once."""
+    found = {(m.convention, m.value): m for m in reversed(verdict.metrics) if m.value}
+    return tuple(
+        Metric(name=m.name, convention=m.convention, value=m.value, unit=m.unit)
+        for m in reversed(found.values())
+    )

@@ -1,0 +1,74 @@
+"""Keeping verdicts: beside each other, found by their packet, never in place of an earlier one."""
+
+from collections.abc import Iterable
+
+from blake3 import blake3
+
+from provstore import records
+from provstore.errors import IntegrityError, MalformedError, StoreDamagedError
+from provstore.ids import RawId, digests, to_raw
+from provstore.records.verdict import Verdict
+from provstore.store import objects
+from provstore.store.protocol import Reader, Store
+
+
+def _key(packet: RawId) -> bytes:
+    return blake3(b"verdicts " + packet).digest(16)
+
+
+def keep(store: Store, verdict: Verdict, policy: bytes, facts: Iterable[tuple[RawId, bytes]] = ()) -> RawId:
+    """Keep a verdict, the policy that it is under, and the facts that extractors gave.
+
+    Args:
+        store: the store that holds the packet.
+        verdict: the verdict.
+        policy: bytes of the policy.
+        facts: id and bytes of each facts record.
+
+    Returns:
+        The verdict's id; keeping an equal verdict again changes nothing.
+    """
+    id, data = records.encode(verdict)
+    packet = to_raw(verdict.packet)
+    ids = verdict_ids(store, packet)
+    if id in ids:
+        return id
+    with store.stage() as stage:
+        found = digests(policy)
+        if not stage.has_object(found.blake3):
+            stage.add_object(found, policy)
+        for record_id, record in (*facts, (id, data)):
+            if not stage.has_record(record_id):
+                stage.add_record(record_id, record)
+        stage.add_cached({_key(packet): b"".join((*ids, id))})
+        stage.commit()
+    return id
+
+
+def verdict_ids(reader: Reader, packet: RawId) -> tuple[RawId, ...]:
+    """Return the ids of the verdicts that were kept for a packet, oldest first."""
+    data = reader.cached(_key(packet)) or b""
+    ids = (bytes(data[at : at + 32]) for at in range(0, len(data) - 31, 32))
+    return tuple(id for id in ids if _is_here(reader, id))
+
+
+def _is_here(reader: Reader, id: RawId) -> bool:
+    """Say whether a record is in the store, be it whole or damaged."""
+    try:
+        return reader.record(id) is not None
+    except (IntegrityError, MalformedError, StoreDamagedError):
+        return True
+
+
+def verdicts(reader: Reader, packet: RawId) -> tuple[tuple[RawId, Verdict], ...]:
+    """Return every kept verdict of a packet, oldest first.
+
+    Raises:
+        IntegrityError: a verdict is damaged.
+    """
+    found = []
+    for id in verdict_ids(reader, packet):
+        record = records.decode(objects.record(reader, id), id.hex())
+        if isinstance(record, Verdict) and record.packet == packet.hex():
+            found.append((id, record))
+    return tuple(found)
