@@ -30,7 +30,7 @@ MAX_RECORD_BYTES: Final = 64 << 20
 """Largest record that is decoded."""
 
 MAX_PARSED_BYTES: Final = 16 << 20
-"""Most bytes that are parsed into plain values, unless the caller needs more: 2 s and 350 MB at worst."""
+"""Most bytes that are parsed into plain values, unless the caller needs more: 4 s and 500 MB at worst."""
 
 MAX_INTEGER: Final = (1 << 53) - 1
 """Largest magnitude of an integer in a record: exact in every JSON implementation (RFC 8259, section 6)."""

@@ -277,6 +277,23 @@ class StoreContract(ReaderContract):
             stage.add_cached({b"a": None, b"b": b"3"})
             stage.commit()
         require((store.cached(b"a"), store.cached(b"b")) == (None, b"3"), "the stat cache does as told")
+        require(
+            store.cached_many([b"b", b"c"]) == [b"3", None], "many values come in the order of their keys"
+        )
+
+    def check_verdicts(self, make_store: MakeStore) -> None:
+        """Verdicts of a packet are kept in order, each once, and stay when the stat cache is emptied."""
+        store = make_store()
+        packet, one, two = bytes([1]) * 32, bytes([2]) * 32, bytes([3]) * 32
+        require(store.verdicts(packet) == [], "a packet has no verdicts at first")
+        for verdict in (two, one, two):
+            with store.stage() as stage:
+                stage.add_verdict(packet, verdict)
+                stage.add_cached({b"k": b"v"})
+                stage.commit()
+        store.sweep([], [], store.generation())
+        require(store.cached(b"k") is None, "a sweep empties the stat cache")
+        require(store.verdicts(packet) == [two, one], "verdicts stand in the order in which they were noted")
 
     def check_refs(self, make_store: MakeStore) -> None:
         """Refs move, only from where they are expected, and every step is remembered."""

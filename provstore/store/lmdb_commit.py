@@ -59,6 +59,7 @@ class Staged:
         self.locations: dict[bytes, bytes] = {}
         self.git: set[bytes] = set()
         self.cached: dict[bytes, bytes | None] = {}
+        self.verdicts: list[tuple[RawId, RawId]] = []
         self.refs: list[RefMove] = []
         self.relied: set[RawId] = set()
         self.relied_records: set[RawId] = set()
@@ -73,6 +74,7 @@ class Staged:
             or self.locations
             or self.git
             or self.cached
+            or self.verdicts
             or self.refs
         )
 
@@ -306,6 +308,11 @@ class _Commit:
                 txn.delete("stat_cache", key)
         kept = [(k, rows.checked(k, v)) for k, v in sorted(staged.cached.items()) if v is not None]
         txn.put_sorted("stat_cache", kept)
+        for packet_id, verdict_id in staged.verdicts:
+            stored = txn.get("verdicts", packet_id)
+            noted = rows.unchecked("verdicts", packet_id, stored) if stored is not None else b""
+            if verdict_id not in rows.ids_of(noted):
+                txn.put("verdicts", packet_id, rows.checked(packet_id, noted + verdict_id))
         for move in staged.refs:
             move_ref(txn, move)
         next_generation(txn)

@@ -86,14 +86,20 @@ class Env:
         lock_path = os.path.join(self.directory, "lock.mdb")
         locked = writable or os.access(lock_path, os.W_OK)
         env = self._map(writable, locked)
-        try:
-            if writable:
-                self.stale_readers += env.reader_check()
-            databases = _open_databases(env, writable)
-        except lmdb.Error as error:
-            env.close()
-            raise self.translated(error) from error
-        return _Handle(env, databases, writable, locked)
+        for attempt in range(_TRIES):
+            try:
+                if writable:
+                    self.stale_readers += env.reader_check()
+                return _Handle(env, _open_databases(env, writable), writable, locked)
+            except lmdb.MapResizedError:
+                # Another process made the map grow since it was opened here; nothing is open in it yet.
+                env.set_mapsize(0)
+            except lmdb.Error as error:
+                if not _interrupted(error, attempt):
+                    env.close()
+                    raise self.translated(error) from error
+        env.close()
+        raise StoreBusyError(self._shown, "writers that make it grow again and again")
 
     def _map(self, writable: bool, locked: bool) -> lmdb.Environment:
         path = os.path.join(self.directory, "data.mdb")

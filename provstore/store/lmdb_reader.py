@@ -206,6 +206,11 @@ class LmdbReader:
 
         return sorted(self._env.read(work))
 
+    def verdicts(self, packet_id: RawId) -> list[RawId]:
+        """Return the ids of verdict records that were noted for a packet, oldest first."""
+        stored = self._env.get("verdicts", packet_id)
+        return rows.ids_of(rows.unchecked("verdicts", packet_id, stored)) if stored is not None else []
+
     def cached(self, key: bytes) -> bytes | None:
         """Return a value of the stat cache, or None; a damaged one counts as none."""
         return self.cached_many([key])[0]

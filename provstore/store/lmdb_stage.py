@@ -187,6 +187,10 @@ class LmdbStage:
             self._waiting_records.discard(record_id)
             self._staged.records[record_id] = rows.record_row(place)
 
+    def add_verdict(self, packet_id: RawId, verdict_id: RawId) -> None:
+        """Note a verdict record for a packet, after those noted before."""
+        self._staged.verdicts.append((packet_id, verdict_id))
+
     def add_cached(self, values: Mapping[bytes, bytes | None]) -> None:
         """Set values of the stat cache; None removes one."""
         self._staged.cached.update(values)

@@ -89,6 +89,7 @@ class _Sweep:
             if row is not None:
                 self._leave(rows.record_place(row))
                 txn.delete("records", record_id)
+                txn.delete("verdicts", record_id)
                 self.records += 1
         self._forget_git(txn)
         # What it remembers was read when these objects were still here; it must not vouch for them.

@@ -17,6 +17,7 @@ DATABASES: Final[dict[str, bool]] = {
     "ref_log": False,
     "locations": False,
     "stat_cache": False,
+    "verdicts": False,
     "checked": False,
     "settings": False,
 }

@@ -127,6 +127,10 @@ class MemoryStore:
         with self._lock:
             return sorted(self._content.locations.get(object_id, {}).values())
 
+    def verdicts(self, packet_id: RawId) -> list[RawId]:
+        """Return the ids of verdict records that were noted for a packet, oldest first."""
+        return list(self._content.verdicts.get(packet_id, ()))
+
     def cached(self, key: bytes) -> bytes | None:
         """Return a value of the stat cache, or None."""
         return self._content.cached.get(key)
@@ -176,6 +180,8 @@ class MemoryStore:
                 content.locations.pop(object_id, None)
             content.git = {pair for pair in content.git if pair[1] not in set(gone)}
             dropped = [id for id in dict.fromkeys(records) if content.records.pop(id, None) is not None]
+            for record_id in dropped:
+                content.verdicts.pop(record_id, None)
             content.cached.clear()
             self._generation += 1
             self._sweeps += 1
@@ -261,6 +267,9 @@ class MemoryStore:
         content.git |= added.git
         for object_id, places in added.locations.items():
             content.locations.setdefault(object_id, {}).update(places)
+        for packet_id, noted in added.verdicts.items():
+            here = content.verdicts.setdefault(packet_id, [])
+            here += [id for id in noted if id not in here]
         for key, value in added.cached.items():
             if value is None:
                 content.cached.pop(key, None)

@@ -29,11 +29,12 @@ class Content:
         self.git: set[tuple[bytes, RawId]] = set()
         self.locations: dict[RawId, dict[bytes, Location]] = {}
         self.cached: dict[bytes, bytes | None] = {}
+        self.verdicts: dict[RawId, list[RawId]] = {}
         self.replacing: frozenset[RawId] = frozenset()
 
     def is_empty(self) -> bool:
         """Say whether there is nothing."""
-        return not (self.infos or self.records or self.git or self.locations or self.cached)
+        return not (self.infos or self.records or self.git or self.locations or self.cached or self.verdicts)
 
 
 class Home(Protocol):
@@ -143,6 +144,10 @@ class MemoryStage:
         """Add a record; one that is there already is left alone."""
         if not self.has_record(record_id):
             self._added.records[record_id] = data
+
+    def add_verdict(self, packet_id: RawId, verdict_id: RawId) -> None:
+        """Note a verdict record for a packet, after those noted before."""
+        self._added.verdicts.setdefault(packet_id, []).append(verdict_id)
 
     def add_cached(self, values: Mapping[bytes, bytes | None]) -> None:
         """Set values of the stat cache; None removes one."""

@@ -239,6 +239,10 @@ class PackStore:
         """Return nothing: places of one host do not travel."""
         return []
 
+    def verdicts(self, packet_id: RawId) -> list[RawId]:
+        """Return nothing: a pack holds packets, not what somebody thought of them."""
+        return []
+
     def cached(self, key: bytes) -> bytes | None:
         """Return None: a pack has no stat cache."""
         return None

@@ -209,6 +209,9 @@ class Reader(Protocol):
     def ref_log(self, name: str | None = None) -> list[RefChange]:
         """Return the history of one ref, or of all, oldest first."""
 
+    def verdicts(self, packet_id: RawId) -> list[RawId]:
+        """Return the ids of verdict records that were noted for a packet, oldest first."""
+
     def locations(self, object_id: RawId) -> list[Location]:
         """Return the places where an object was seen, sorted by path."""
 
@@ -285,6 +288,9 @@ class Stage(Protocol):
 
     def add_record(self, record_id: RawId, data: bytes) -> None:
         """Add a record; one that is there already is left alone."""
+
+    def add_verdict(self, packet_id: RawId, verdict_id: RawId) -> None:
+        """Note a verdict record for a packet, after those noted before; a noted one stays where it is."""
 
     def add_cached(self, values: Mapping[bytes, bytes | None]) -> None:
         """Set values of the stat cache; None removes one."""

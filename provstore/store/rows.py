@@ -42,6 +42,8 @@ MAX_REF_BYTES: Final = 480
 DUPLICATES_KEY: Final = b"*"
 """The only key of the look-up databases; their rows are its sorted duplicates of one width."""
 
+ID_BYTES: Final = 32
+
 CHECK_BYTES: Final = 4
 """Length of the check at the end of values whose bytes no id vouches for."""
 
@@ -179,6 +181,11 @@ def unchecked(database: str, key: bytes, stored: bytes) -> bytes:
     if len(stored) < CHECK_BYTES or checked(key, value) != stored:
         raise StoreDamagedError(database, f"the value of {show(key[:80])} is not the one that was written")
     return value
+
+
+def ids_of(joined: bytes) -> list[RawId]:
+    """Return the ids that a value holds one after the other."""
+    return [joined[at : at + ID_BYTES] for at in range(0, len(joined), ID_BYTES)]
 
 
 def number_key(number: int) -> bytes:

@@ -2,18 +2,12 @@
 
 from collections.abc import Iterable
 
-from blake3 import blake3
-
 from provstore import records
 from provstore.errors import IntegrityError, MalformedError, StoreDamagedError
 from provstore.ids import RawId, digests, to_raw
 from provstore.records.verdict import Verdict
 from provstore.store import objects
 from provstore.store.protocol import Reader, Store
-
-
-def _key(packet: RawId) -> bytes:
-    return blake3(b"verdicts " + packet).digest(16)
 
 
 def keep(store: Store, verdict: Verdict, policy: bytes, facts: Iterable[tuple[RawId, bytes]] = ()) -> RawId:
@@ -40,16 +34,14 @@ def keep(store: Store, verdict: Verdict, policy: bytes, facts: Iterable[tuple[Ra
         for record_id, record in (*facts, (id, data)):
             if not stage.has_record(record_id):
                 stage.add_record(record_id, record)
-        stage.add_cached({_key(packet): b"".join((*ids, id))})
+        stage.add_verdict(packet, id)
         stage.commit()
     return id
 
 
 def verdict_ids(reader: Reader, packet: RawId) -> tuple[RawId, ...]:
     """Return the ids of the verdicts that were kept for a packet, oldest first."""
-    data = reader.cached(_key(packet)) or b""
-    ids = (bytes(data[at : at + 32]) for at in range(0, len(data) - 31, 32))
-    return tuple(id for id in ids if _is_here(reader, id))
+    return tuple(id for id in reader.verdicts(packet) if _is_here(reader, id))
 
 
 def _is_here(reader: Reader, id: RawId) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import provstore
 from fuzz import seeds
-from provstore.errors import IntegrityError, ProvError
+from provstore.errors import IntegrityError, ProvError, UsageError
 from provstore.ids import RawId, digests, object_id, record_id
 from provstore.records import FORMATS
 from provstore.store import objects
@@ -132,9 +132,8 @@ def _use(reader: PackStore, packet: RawId, place: Room) -> None:
                 os.unlink(place.target + ".proof")
 
 
-class _NotSoundError(ProvError):
-    code = "not-sound"
-    exit_code = 1
+class _NotSoundError(UsageError):
+    """A packet that does not verify, told as an error to the fuzzer."""
 
 
 def _must_pass(report: provstore.VerifyReport) -> None:

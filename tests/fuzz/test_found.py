@@ -16,7 +16,17 @@ TESTS = Path(__file__).resolve().parents[1]
 
 SEED = 20261130
 
-COUNTS = {"merkle": 60, "hostile-packet": 250, "pack": 250, "environment": 600, "elf": 600, "data-file": 800}
+COUNTS = {
+    "merkle": 60,
+    "hostile-packet": 250,
+    "pack": 250,
+    "environment": 600,
+    "elf": 600,
+    "data-file": 800,
+    "evidence-bench": 1500,
+    "judge": 150,
+    "policy": 800,
+}
 """Mutations of the targets that are slow; the others get :data:`USUAL`. Each takes a few seconds at most."""
 
 USUAL = 4000
