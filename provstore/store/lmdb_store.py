@@ -4,12 +4,13 @@ import os
 import secrets
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Final, Self
 
 from provstore.errors import NewerFormatError, NotAStoreError, ReadOnlyError, StoreDamagedError
 from provstore.ids import RawId
 from provstore.paths import show
-from provstore.store import frame, lmdb_checks, lmdb_sweep, rows
+from provstore.store import frame, lmdb_checks, lmdb_sweep, rows, writer_lock
 from provstore.store.lmdb_env import Env
 from provstore.store.lmdb_reader import LmdbReader
 from provstore.store.lmdb_registry import acquire, release
@@ -105,6 +106,10 @@ class LmdbStore(LmdbReader):
         """Remove objects and records that the caller found unreachable, in one commit."""
         self._require_writable()
         return lmdb_sweep.sweep(self._home(), objects, records, generation)
+
+    def writing(self) -> AbstractContextManager[object]:
+        """Keep other writers out while the block runs; see the protocol."""
+        return writer_lock.held(os.path.join(self.path, "tmp"), self.where, self.profile.wait_s)
 
     def remove_leftovers(self, older_than_ns: int) -> list[str]:
         """Remove temporary and unindexed files left by killed writers; return their names."""

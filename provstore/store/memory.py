@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Final, Self
 
 from provstore.errors import NotFoundError, NotHeldError, SweptError
@@ -186,6 +187,10 @@ class MemoryStore:
             self._generation += 1
             self._sweeps += 1
             return CommitCounts(len(gone), len(dropped), 0, 1, 0)
+
+    def writing(self) -> AbstractContextManager[object]:
+        """Keep other writers out while the block runs; see the protocol."""
+        return self._lock
 
     def remove_leftovers(self, older_than_ns: int) -> list[str]:
         """Return nothing: a process that ends leaves nothing here."""

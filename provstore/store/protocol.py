@@ -6,6 +6,7 @@ gathers a whole seal in a :class:`Stage` and makes it visible in one commit.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Literal, NamedTuple, Protocol, Self
 
@@ -338,6 +339,13 @@ class Store(Reader, Protocol):
         become reachable since the caller looked.
 
         Frames that lose members are written anew without them; blob files go after the commit.
+        """
+
+    def writing(self) -> AbstractContextManager[object]:
+        """Keep other writers out while the block runs; commits and sweeps of this thread go on.
+
+        Raises:
+            StoreBusyError: another writer did not finish in time.
         """
 
     def remove_leftovers(self, older_than_ns: int) -> list[str]:

@@ -6,6 +6,7 @@ It covers what the index's own write lock does not: renaming blob files in and r
 import contextlib
 import fcntl
 import os
+import threading
 import time
 from collections.abc import Iterator
 from typing import Final
@@ -18,6 +19,7 @@ _FIRST_PAUSE_S: Final = 0.002
 _LONGEST_PAUSE_S: Final = 0.1
 
 _held: set[int] = set()
+_mine: set[tuple[str, int]] = set()
 
 
 def _close_inherited() -> None:
@@ -25,6 +27,7 @@ def _close_inherited() -> None:
     for number in _held:
         os.close(number)
     _held.clear()
+    _mine.clear()
 
 
 os.register_at_fork(after_in_child=_close_inherited)
@@ -56,7 +59,7 @@ def _acquire(number: int, store: str, wait_s: float) -> None:
 
 @contextlib.contextmanager
 def held(tmp: str, store: str, wait_s: float) -> Iterator[None]:
-    """Hold the lock of a store while the block runs.
+    """Hold the lock of a store while the block runs; a thread that holds it already goes on.
 
     Args:
         tmp: the ``tmp`` directory of the store.
@@ -67,6 +70,10 @@ def held(tmp: str, store: str, wait_s: float) -> Iterator[None]:
         StoreBusyError: the other writer did not finish in time; it is named.
         InputOutputError: the file system has no such locks, or refused.
     """
+    me = os.path.realpath(tmp), threading.get_ident()
+    if me in _mine:
+        yield
+        return
     path = os.path.join(tmp, NAME)
     try:
         number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -81,8 +88,10 @@ def held(tmp: str, store: str, wait_s: float) -> Iterator[None]:
         with contextlib.suppress(OSError):  # a note for people; a full disk must not keep a sweep out
             os.ftruncate(number, 0)
             os.pwrite(number, f"{os.getpid()} {int(time.time())}\n".encode(), 0)
+        _mine.add(me)
         yield
     finally:
+        _mine.discard(me)
         if number in _held:
             _held.discard(number)
             os.close(number)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from typing import Final, NamedTuple
 
 from provstore.errors import IntegrityError, MalformedError, StoreBusyError, StoreDamagedError
@@ -127,6 +128,38 @@ def _dead(store: Store, reached: Closure) -> Iterator[_Dead]:
         yield batch
 
 
+class _Gone(NamedTuple):
+    """What was removed, or would be."""
+
+    objects: int
+    records: int
+    size_bytes: int
+
+
+def _look(store: Store, since_ns: int, *, delete: bool) -> tuple[Closure, _Gone, bool]:
+    """Find what is dead and remove it if asked; the last value is false when a writer came in between."""
+    generation = store.generation()
+    broken: list[tuple[Needed, str]] = []
+    reached, _ = reach(store, roots(store, since_ns), broken)
+    if broken:
+        needed, reason = broken[0]
+        raise IntegrityError(needed.id.hex(), f"{reason}; gc cannot tell what it needs, run fsck")
+    gone = _Gone(0, 0, 0)
+    # After a rebuild nothing has a ref, until packs bring them back: all of it would seem dead.
+    fresh = 0 < since_ns <= store.rebuilt_ns()
+    for batch in () if fresh else _dead(store, reached):
+        if delete:
+            if store.sweep(batch.objects, batch.records, generation) is None:
+                return reached, gone, False
+            generation += 1
+        gone = _Gone(
+            gone.objects + len(batch.objects),
+            gone.records + len(batch.records),
+            gone.size_bytes + batch.size_bytes,
+        )
+    return reached, gone, True
+
+
 def gc(store: Store, *, delete: bool = False, grace_s: int = GRACE_S, now_ns: int | None = None) -> GcReport:
     """Find what no ref reaches, and remove it if asked.
 
@@ -144,36 +177,22 @@ def gc(store: Store, *, delete: bool = False, grace_s: int = GRACE_S, now_ns: in
     """
     now = time.time_ns() if now_ns is None else now_ns
     since = now - grace_s * 1_000_000_000
-    gone_objects = gone_records = size = 0
-    for _ in range(SWEEP_ATTEMPTS):
-        generation = store.generation()
-        broken: list[tuple[Needed, str]] = []
-        reached, _ = reach(store, roots(store, since), broken)
-        if broken:
-            needed, reason = broken[0]
-            raise IntegrityError(needed.id.hex(), f"{reason}; gc cannot tell what it needs, run fsck")
-        # After a rebuild nothing has a ref, until packs bring them back: all of it would seem dead.
-        fresh = 0 < since <= store.rebuilt_ns()
-        overtaken = False
-        for batch in () if fresh else _dead(store, reached):
-            if delete:
-                if store.sweep(batch.objects, batch.records, generation) is None:
-                    overtaken = True
-                    break
-                generation += 1
-            gone_objects += len(batch.objects)
-            gone_records += len(batch.records)
-            size += batch.size_bytes
-        if overtaken:
-            continue
-        return GcReport(
-            deleted=delete,
-            objects=gone_objects,
-            records=gone_records,
-            size_bytes=size,
-            kept_objects=len(reached.objects),
-            kept_records=len(reached.records),
-            leftovers=tuple(store.remove_leftovers(since)) if delete else (),
-            grace_s=grace_s,
-        )
+    gone = _Gone(0, 0, 0)
+    for attempt in range(1, SWEEP_ATTEMPTS + 1):
+        # Sealers that never pause would overtake each look; they wait for the last one.
+        alone = delete and attempt == SWEEP_ATTEMPTS
+        with store.writing() if alone else nullcontext():
+            reached, some, finished = _look(store, since, delete=delete)
+        gone = _Gone(*map(sum, zip(gone, some, strict=True)))
+        if finished:
+            return GcReport(
+                deleted=delete,
+                objects=gone.objects,
+                records=gone.records,
+                size_bytes=gone.size_bytes,
+                kept_objects=len(reached.objects),
+                kept_records=len(reached.records),
+                leftovers=tuple(store.remove_leftovers(since)) if delete else (),
+                grace_s=grace_s,
+            )
     raise StoreBusyError(store.where, "writers that commit again and again")

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from killing import PROFILE, Say, child, drop_ref, left_in, seal_into, tree
@@ -137,3 +138,27 @@ def test_collecting_while_another_process_seals(tmp_path: Path) -> None:
         for id in (packet, kept):
             assert verify(store, to_raw(id)).outcome == "PASS"
     assert left_in(path) == ([], [], [])
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_sealers_that_never_pause_wait_for_the_last_look(kind: str, tmp_path: Path) -> None:
+    """A commit between each look and its sweep, as long as writers are let in."""
+    store = open_store_of(kind, tmp_path)
+    tree = plant(tmp_path / "t", {"f": "gone"})
+    seal(store, tree, name="run")
+    plant(tmp_path / "u", {"f": "kept"})
+    seal(store, tmp_path / "u", name="run")
+    sweep, overtaken = store.sweep, []
+
+    def overtaking(*arguments: Any) -> Any:
+        if len(overtaken) < collecting.SWEEP_ATTEMPTS - 1:
+            overtaken.append(True)
+            with store.stage() as stage:
+                stage.add_cached({b"busy": b"%d" % len(overtaken)})
+                stage.commit()
+        return sweep(*arguments)
+
+    store.sweep = overtaking  # type: ignore[method-assign]
+    report = gc(store, delete=True, grace_s=-1)
+    assert len(overtaken) == collecting.SWEEP_ATTEMPTS - 1
+    assert report.objects == 1
