@@ -85,7 +85,6 @@ ORDER: tuple[str, ...] = (
     "provstore.files.git_view",
     "provstore.files.inspect_bundle",
     "provstore.files.inspect_elf",
-    "provstore.files.inspect_lfs",
     "provstore.files.git_state",
     "provstore.files.inspect_git",
     "provstore.files.inspect_safetensors",

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from provstore.files.inspect_lfs import LfsPointer
+from provstore.files.standins import LfsPointer
 from provstore.gitids import ObjectFormat
 from provstore.paths import join, show
 from provstore.records.facts import Fact, FactValue

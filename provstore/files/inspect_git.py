@@ -27,7 +27,7 @@ from provstore.files.git_state import (
 )
 from provstore.files.git_urls import public_url
 from provstore.files.git_view import GitView, is_hex_id, open_view
-from provstore.files.inspect_lfs import MAX_POINTER_BYTES, LfsPointer, lfs_pointer
+from provstore.files.standins import LFS_MAX_BYTES, LfsPointer, lfs_pointer
 from provstore.paths import check_path, join, show
 
 __all__ = [
@@ -217,7 +217,7 @@ def _blobs(
         kind, _, size = line.partition(b" ")
         if kind != b"blob":
             absent.add(id)
-        elif int(size) < MAX_POINTER_BYTES:
+        elif int(size) < LFS_MAX_BYTES:
             small.append(id)
     pointers = dict(_pointers(view, small))
     missing = tuple(file.path for file in files if file.id in absent)
@@ -251,7 +251,7 @@ def _payload(root: bytes, path: bytes, pointer: LfsPointer) -> PayloadState:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             return "other"
-        if found.st_size < MAX_POINTER_BYTES and lfs_pointer(file.read(MAX_POINTER_BYTES)) == pointer:
+        if found.st_size < LFS_MAX_BYTES and lfs_pointer(file.read(LFS_MAX_BYTES)) == pointer:
             return "pointer"
     return "payload" if found.st_size == pointer.size_bytes else "other"
 

@@ -17,7 +17,6 @@ from provstore.files.checksums import UntaggedAlgorithm, format_checksums, parse
 from provstore.files.git_urls import public_url
 from provstore.files.inspect_bundle import bundle_facts, bundle_header, is_bundle
 from provstore.files.inspect_elf import inspect_elf
-from provstore.files.inspect_lfs import lfs_pointer as lfs_text
 from provstore.files.inspect_python import inspect_python_env, parse_freeze
 from provstore.files.inspect_safetensors import index_shards, inspect_safetensors, missing_shards
 from provstore.files.inspect_text import text_facts
@@ -218,10 +217,10 @@ def run_bundle(data: bytes) -> None:
 
 
 def run_standins(data: bytes) -> None:
-    for found in (lfs_pointer(data), lfs_text(data)):
-        if found is not None:
-            assert len(to_raw(found.sha256)) == 32
-            assert found.size_bytes < 10**19
+    found = lfs_pointer(data)
+    if found is not None:
+        assert len(to_raw(found.sha256)) == 32
+        assert found.size_bytes < 10**19
     for stood in (annex_pointer(data), annex_link(data)):
         if stood is not None:
             assert stood.key in data
