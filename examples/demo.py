@@ -1,10 +1,11 @@
-"""What ``make demo`` runs: seal, verify, catch tampering, compare, with ``prov``, in ``demo-out/``.
+"""What ``make demo`` runs: seal, judge, catch a fault and a tamper, compare, with ``prov``, in ``demo-out/``.
 
 It needs no network, no GPU and no data but what the repository ships and this machine's own Python
 environment. Exit code 1 if any step gives another answer than the one it is there to show. An argument names
 another folder to work in; it must be new or made by an earlier demonstration.
 """
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from typing import Final, NoReturn
 ROOT: Final = Path(__file__).resolve().parent.parent
 OUT: Final = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT / "demo-out"
 RUNS: Final = Path("examples", "small-run")
+POLICY: Final = RUNS / "policy.toml"
 STORE: Final = OUT / "store"
 MARK: Final = OUT / "made-by-make-demo"
 
@@ -42,7 +44,7 @@ def stop(message: str) -> NoReturn:
 def prov(*arguments: str | Path, code: int = 0) -> Ended:
     """Run one command, show it, and stop unless it ends with ``code``."""
     shown = [os.path.relpath(a, ROOT) if isinstance(a, Path) else a for a in arguments]
-    print(f"  $ prov {' '.join(shown)}")
+    print(f"  $ prov {' '.join(shown)}" + (f"    (exit code {code})" if code else ""))
     environment = {**os.environ, "PROVSTORE": os.fspath(STORE), "NO_COLOR": "1"}
     run = subprocess.run(
         [sys.executable, "-m", "provstore", *shown],
@@ -57,11 +59,11 @@ def prov(*arguments: str | Path, code: int = 0) -> Ended:
     return Ended(run)
 
 
-def show(lines: list[str], *, only: tuple[str, ...] = (), most: int = 9) -> None:
+def show(lines: list[str], *, only: tuple[str, ...] = (), most: int = 18) -> None:
     """Print lines of a command, indented; with ``only``, those that hold one of these texts."""
     picked = [line for line in lines if not only or any(text in line for text in only)]
     for line in picked[:most]:
-        print(f"    {line[:130]}")
+        print(f"    {line[:118]}")
 
 
 def environment_spec() -> Path:
@@ -83,33 +85,58 @@ def seal_all() -> None:
     """Seal two runs and this machine's environment."""
     print("1. Seal two versions of a benchmark run, and the Python environment of this machine")
     for number in (1, 2):
-        ended = prov("seal", RUNS / f"run-{number}" / "packet.toml")
-        show(ended.lines, only=("sealed ", "  read "))
+        show(prov("seal", RUNS / f"run-{number}" / "packet.toml").lines, only=("sealed ",))
     spec, site = environment_spec(), sysconfig.get_path("platlib")
-    ended = prov("seal", spec, "--set", f"site={os.path.relpath(site, OUT)}")
-    show(ended.lines, only=("sealed ", "  read "))
+    show(prov("seal", spec, "--set", f"site={os.path.relpath(site, OUT)}").lines, only=("sealed ",))
 
 
 def verify_all() -> None:
-    """Hash everything again."""
-    print("2. Verify: every byte that the packets stand for is read and hashed again")
-    show(prov("verify", "small-run-1").lines, only=("PASS  packet", "re-hashed (", "not applicable"))
-    show(prov("verify", "this-environment").lines, only=("PASS  packet", "re-hashed ("))
+    """Hash everything again, then recompute the claim."""
+    print("2. Verify: every held byte is hashed again, and a policy recomputes what the packet claims")
+    show(prov("verify", "this-environment").lines, only=("PASS  packet",))
+    ended = prov("verify", "small-run-1", "--policy", POLICY)
+    show(ended.lines, only=("PASS  packet", "PASS  gate"))
+
+
+def plant(copy: Path) -> None:
+    """Copy run 1; one rank captured less, the claim flatters, and the manifest is made again to fit."""
+    shutil.copytree(ROOT / RUNS / "run-1", copy)
+    log = copy / "evidence" / "server.log"
+    log.write_text(log.read_text().replace("rank 1 ready: 12", "rank 1 ready: 11"))
+    lines = [
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  evidence/{file.name}\n"
+        for file in sorted((copy / "evidence").iterdir())
+    ]
+    (copy / "evidence.sha256").write_text("".join(lines))
+    spec = copy / "packet.toml"
+    spec.write_text(spec.read_text().replace('"100.0286"', '"114.31837667905113"'))
+
+
+def fault() -> None:
+    """Let a policy find what no checksum can notice, and ask why."""
+    print("3. Plant two faults under good checksums: a rank that ran less, a claim that counts 8 events as 7")
+    copy = OUT / "planted"
+    plant(copy)
+    prov("seal", copy / "packet.toml", "--name", "planted")
+    ended = prov("verify", "planted", "--policy", POLICY, code=1)
+    show(ended.lines, only=("FAIL  topology", "ranks differ", "FAIL  metric", "is the number of"))
+    ended = prov("explain", "planted", "ranks", "--policy", POLICY, code=1)
+    show(ended.lines, only=("why:", "server.log line 3", "| rank 1"))
 
 
 def tamper() -> None:
     """Alter one bit, take a file away, add one: each is named."""
-    print("3. Tamper: one bit of a pack, then a file taken away, then a file added")
+    print("4. Tamper: one bit of a pack, then a file taken away and a file added")
     pack = OUT / "small-run-1.pack"
     prov("pack", "small-run-1", "-o", pack)
-    show(prov("verify", pack).lines, only=("PASS  packet",))
     data = bytearray(pack.read_bytes())
     index = int.from_bytes(data[-72:-64], "little")  # where the frames end; see schemas/README.md
     data[index - 20] ^= 1
     altered = OUT / "altered.pack"
     altered.write_bytes(data)
-    show(prov("verify", altered, code=1).lines, only=("FAIL",), most=6)
-    copy = OUT / "run-1"
+    damaged = [line for line in prov("verify", altered, code=1).lines if line.startswith("FAIL  damaged")]
+    show([*damaged[:2], f"... and {len(damaged) - 2} more: small files share a compressed frame"])
+    copy = OUT / "tampered"
     shutil.copytree(ROOT / RUNS / "run-1", copy)
     (copy / "evidence" / "status.txt").unlink()
     (copy / "evidence" / "notes.txt").write_text("looks fine to me\n")
@@ -118,8 +145,10 @@ def tamper() -> None:
 
 def compare() -> None:
     """Say what changed, and what stayed."""
-    print("4. Compare: what changed from run 1 to run 2, and what stayed")
-    show(prov("diff", "small-run-1", "small-run-2", code=1).lines, most=20)
+    print("5. Compare: what changed from run 1 to run 2, and what stayed")
+    lines = prov("diff", "small-run-1", "small-run-2", code=1).lines
+    facts = [line for line in lines if " => " in line and "  ~  " not in line and "sha256" not in line]
+    show([lines[0], *facts, *[line for line in lines if line.startswith("stayed: ")]])
 
 
 def main() -> None:
@@ -133,11 +162,11 @@ def main() -> None:
     MARK.touch()
     seal_all()
     verify_all()
+    fault()
     tamper()
     compare()
-    print(f"Done in {time.monotonic() - started:.0f} s. The store is {os.path.relpath(STORE, ROOT)}; try:")
-    print("  .venv/bin/prov show small-run-1 --store demo-out/store")
-    print("  .venv/bin/prov ls this-environment --store demo-out/store")
+    seconds, store = time.monotonic() - started, os.path.relpath(STORE, ROOT)
+    print(f"Done in {seconds:.0f} s. Next: .venv/bin/prov show small-run-1 --verdicts --store {store}")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def write_run(place: Path, name: str, threads: int, version: str) -> Path:
 
 
 def main() -> None:
-    """Seal two runs and compare them; equal parts are skipped, no file is read again."""
+    """Seal two runs and compare them; equal parts are skipped, evidence that differs is read for what it says."""
     with tempfile.TemporaryDirectory() as place:
         store = provstore.init_store(Path(place, "store"))
         provstore.seal_spec(store, write_run(Path(place), "monday", 4, "1.0"))
@@ -56,6 +56,7 @@ def main() -> None:
         with provstore.side("monday", store) as before, provstore.side("friday", store) as after:
             report = provstore.diff(before, after)
         print(report.sentence)
+        print(report.counts)
         for change in report.changed:
             print(f"  bytes: {change.role} {change.path}")
         for fact in (*report.identity, *report.environment, *report.result):

@@ -1,8 +1,10 @@
 """The examples do what they say, with public names alone and without a network."""
 
 import ast
+import hashlib
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tomllib
@@ -45,8 +47,9 @@ WANTED = {
 
 NO_NETWORK = """
 import runpy, socket, sys
-def refuse(*arguments, **named): raise OSError("an example went for the network")
-socket.socket = socket.create_connection = refuse
+class Refused(socket.socket):
+    def __init__(self, *arguments, **named): raise OSError("an example went for the network")
+socket.socket = socket.create_connection = Refused
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
@@ -93,7 +96,7 @@ def run_demo(place: Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_the_demo_shows_a_seal_a_tamper_and_a_difference_in_under_60_lines(tmp_path: Path) -> None:
+def test_the_demo_shows_a_verdict_a_fault_a_tamper_and_a_difference_in_under_60_lines(tmp_path: Path) -> None:
     run = run_demo(tmp_path / "out")
     assert run.returncode == 0, run.stderr
     assert len(run.stdout.splitlines()) < 60
@@ -104,6 +107,10 @@ def test_the_demo_shows_a_seal_a_tamper_and_a_difference_in_under_60_lines(tmp_p
         "FAIL  damaged  evidence/run bench.json",
         "notes.txt: extra",
         "status.txt: missing",
+        "100.02857959416974 tok/s (seven-intervals) from 3 rows",
+        "claim: decode                    100.0286 tok/s (seven-intervals) is recomputed",
+        "114.31837667905113 is the number of eight-events, not of seven-intervals",
+        "evidence/run/server.log line 3: log.ranks.rank = 1, log.ranks.graphs = 11",
         "env.ENGINE_THREADS  4 => 8",
         "whole: oracle/tokens, weights/target",
     ):
@@ -121,17 +128,21 @@ def test_the_demo_removes_nothing_of_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_the_small_run_says_nothing_untrue(number: int) -> None:
-    """The claimed rate is that of the raw log, and its tokens are those of the oracle."""
+    """The claimed rate is that of the raw times; tokens, texts and prompts are those of the oracle."""
     folder = FOLDER / "small-run" / f"run-{number}"
-    bench = json.loads((folder / "evidence" / "bench.json").read_bytes(), parse_float=Decimal)
+    data = (folder / "evidence" / "bench.json").read_bytes()
+    bench = json.loads(data, parse_float=Decimal)
     record = json.loads((folder / "record.json").read_bytes())
     oracle = json.loads((folder / "tokens-oracle.json").read_bytes())
-    offsets = [prompt["token_offsets_s"] for prompt in bench["prompts"]]
-    window = sum((times[-1] - times[0] for times in offsets), Decimal(0))
-    intervals = sum(len(times) - 1 for times in offsets)
-    rate = str((intervals / window).quantize(Decimal("0.0001")))
-    assert record["decode"]["window_s"] == str(window)
-    assert record["decode"]["intervals"] == intervals
-    assert record["decode"]["tokens_per_second"] == rate
+    rates = []
+    for row, wanted in zip(bench["rows"], oracle["rows"], strict=True):
+        times = row["token_id_offsets_s"]
+        rates.append((len(times) - 1) / (times[-1] - times[0]))
+        assert len(times) == len(row["token_ids"]) == row["completion_tokens"]
+        assert {name: row[name] for name in wanted} == wanted
+        assert hashlib.sha256(row["text"].encode()).hexdigest() == row["sha256"]
+    rate = str(statistics.median(rates).quantize(Decimal("0.0001")))
+    assert str(bench["summary"]["decode_tokens_per_s"]) == rate
+    assert str(record["decode"]["tokens_per_s"]) == rate
+    assert record["sha256"]["bench"] == hashlib.sha256(data).hexdigest()
     assert tomllib.loads((folder / "packet.toml").read_text())["claim"][0]["value"] == rate
-    assert {prompt["id"]: prompt["token_ids"] for prompt in bench["prompts"]} == oracle["tokens"]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from provstore.report.text import NOT_STATED, amount, columns, count, indented, short
-from provstore.reports import DiffReport, FactChange, MemberChange, Side
+from provstore.reports import DiffReport, FactChange, MemberChange, MetricChange, Side
 
 SHOWN_ONE_SIDED: Final = 8
 """Members or facts of one role that only one side has, before they are counted instead of listed."""
@@ -30,6 +30,9 @@ def diff_lines(report: DiffReport) -> Iterator[str]:
         stayed: 3 members; whole: logs
     """
     yield report.sentence
+    if report.counts:
+        yield report.counts
+    yield from _outputs(report)
     marked = [("+", c) for c in report.added]
     marked += [("-", c) for c in report.removed] + [("~", c) for c in report.changed]
     for role in sorted({change.role for _, change in marked}):
@@ -39,12 +42,51 @@ def diff_lines(report: DiffReport) -> Iterator[str]:
     yield from _facts("identity", report.identity)
     yield from _facts("environment", report.environment)
     yield from _facts("result", report.result)
+    if report.folded:
+        values = count(len(report.folded), "value")
+        yield f"equal but for private paths, times or process numbers: {values}; --json lists them"
     whole = f"; whole: {', '.join(report.kept_roles)}" if report.kept_roles else ""
     yield f"stayed: {count(report.kept, 'member')}{whole}"
     for role, number in Counter(fact.role for fact in report.kept_facts).items():
         yield f"  {role or '(directory)'}: {count(number, 'fact')} equal beside those that differ"
     for note in report.notes:
         yield f"note: {note}"
+
+
+def _outputs(report: DiffReport) -> Iterator[str]:
+    """Yield metrics that moved, the first differing token of each prompt, and other fields of rows."""
+    moved = [m for m in report.metrics if m.basis == "claim" or m.rows_changed]
+    if moved:
+        yield "metrics"
+        yield from indented(columns([_metric(metric) for metric in moved]))
+    if report.tokens:
+        yield f"tokens: {count(len(report.tokens), 'first difference')}"
+        rows = [
+            (_place(t.role, t.path), t.prompt, f"[{t.index}]", f"{_token(t.from_)} => {_token(t.to)}")
+            for t in report.tokens[:SHOWN_CHANGED]
+        ]
+        yield from indented(columns(rows))
+        if len(report.tokens) > SHOWN_CHANGED:
+            yield f"  ... and {len(report.tokens) - SHOWN_CHANGED} more; --json lists them all"
+    if report.rows:
+        fields = ", ".join(f"{row.field} ({row.rows} of {row.of})" for row in report.rows[:SHOWN_CHANGED])
+        yield f"rows differ in {fields}"
+
+
+def _metric(metric: MetricChange) -> tuple[str, str, str, str]:
+    off = float(metric.delta)
+    share = "" if metric.percent is None else f", {float(metric.percent):+.4g} %"
+    rows = f"{metric.rows_changed} of {metric.rows} rows moved" if metric.basis == "recomputed" else "claimed"
+    return (
+        " ".join(part for part in (metric.name, metric.convention) if part),
+        f"{metric.from_} => {metric.to} {metric.unit}",
+        f"{off:+.6g}{share}",
+        rows,
+    )
+
+
+def _token(token: int | None) -> str:
+    return "none" if token is None else str(token)
 
 
 def _members(own: list[tuple[str, MemberChange]]) -> Iterator[str]:

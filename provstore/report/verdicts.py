@@ -19,6 +19,9 @@ REMEDIES: Final = {
 
 REMEDY_OF_UNKNOWN: Final = "bring the bytes that are not here, or say with --at PATH where they lie now"
 
+SHOWN_UNKNOWN: Final = 24
+"""Things that could not be looked at and are told one by one."""
+
 SHOWN_MISSING: Final = 20
 """Members whose absent bytes are listed one by one; the report itself always has all of them."""
 
@@ -36,9 +39,15 @@ def verify_lines(report: VerifyReport) -> Iterator[str]:
     found = ", ".join(f"{number} {outcome}" for outcome, number in sorted(tally.items())) or "no checks"
     looked = count(report.objects_checked, "object")
     yield f"  {looked} re-hashed ({amount(report.bytes_checked)}); checks: {found}"
+    unknown = 0
     for check in report.checks:
-        if check.outcome not in ("PASS", "NOT-APPLICABLE"):
+        unknown += check.outcome == "UNKNOWN"
+        if check.outcome not in ("PASS", "NOT-APPLICABLE") and (
+            check.outcome != "UNKNOWN" or unknown <= SHOWN_UNKNOWN
+        ):
             yield from _finding(check)
+    if unknown > SHOWN_UNKNOWN:
+        yield f"UNKNOWN  ... and {unknown - SHOWN_UNKNOWN} more; --json lists them all"
     passed = [check for check in report.checks if check.outcome == "PASS"]
     yield from columns([(check.outcome, check.check, _place(check), check.message) for check in passed])
     for code, roles in _not_applicable(report.checks):

@@ -156,8 +156,12 @@ class _Comparison:
             node = a or b
             if node is None:
                 return
-            code = "missing" if b is None else "extra"
-            self.fail(code, entry, path, (_text(a), _text(b)))
+            if b is None and entry.custody == "declared":
+                self.unknown(
+                    "missing", entry, path, "declared, and not here either: nobody has seen its bytes"
+                )
+            else:
+                self.fail("missing" if b is None else "extra", entry, path, (_text(a), _text(b)))
             return
         if a.kind != b.kind:
             plain = {"file", "executable"}
@@ -263,7 +267,7 @@ def _text(node: TreeEntry | None) -> str | None:
     if node.kind == "directory":
         return "directory"
     digest = f"blake3:{node.blake3}" if node.blake3 else f"sha256:{node.sha256}"
-    return f"{node.kind} {digest} ({node.size_bytes} bytes)"
+    return f"{node.kind} {digest}" + (f" ({node.size_bytes} bytes)" if node.size_bytes is not None else "")
 
 
 def verify_against(
