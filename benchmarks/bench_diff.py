@@ -18,7 +18,7 @@ import provstore
 REPEATS: Final = 5
 """Calls inside this process are short and noisy: so many rounds for each round of the commands."""
 
-BOUND: Final = "decoding and checking the records on the changed paths: about 1.5 us for each entry in them"
+BOUND: Final = "decoding and checking the records on the changed paths: about 2 us for each entry in them"
 
 COMMAND: Final = "prov diff (W2)"
 SIZE: Final = 100_000

@@ -13,7 +13,7 @@ STORE: Final = "prov verify"
 P5_TREE: Final = Goal(
     "verify the tree against its packet / b3sum --check",
     0.65,
-    bound="both digests of every file are computed and its entry is built anew, where b3sum computes one",
+    bound="two digests and a new entry for every file, and Python objects on the way",
 )
 P5_STORE: Final = Goal(
     "verify from the store / b3sum --check",

@@ -18,8 +18,12 @@ PEERS: Final = {
     "borg": ("borg", "--version"),
     "tar": ("tar", "--version"),
     "zstd": ("zstd", "--version"),
+    "jq": ("jq", "--version"),
 }
 """Peers and what prints their version."""
+
+HASH_INSTRUCTIONS: Final = frozenset({"sha_ni", "sha2", "avx2", "avx512f", "avx512vl", "asimd"})
+"""Which of these a processor has decides how far BLAKE3 and SHA-256 are apart."""
 
 LIBRARIES: Final = ("provstore", "blake3", "lmdb", "msgspec", "zstandard", "typer")
 
@@ -32,7 +36,8 @@ def kind() -> str:
 def described(setting: Setting) -> dict[str, str]:
     """Return processor, memory, file system, kernel and versions."""
     found = {
-        "processor": _processor(),
+        "processor": _processor("model name"),
+        "instructions": " ".join(sorted(HASH_INSTRUCTIONS & set(_processor("flags", "Features").split()))),
         "cores": str(os.cpu_count()),
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.1f} GiB",
         "file system": _file_system(setting.options.work),
@@ -49,11 +54,12 @@ def absent(setting: Setting) -> list[str]:
     return [name for name in PEERS if not setting.has(name)]
 
 
-def _processor() -> str:
+def _processor(*names: str) -> str:
+    """Return what the system says of the first processor under one of the names."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             for line in file:
-                if line.startswith("model name"):
+                if line.startswith(names):
                     return " ".join(line.partition(":")[2].split())
     except OSError:
         pass

@@ -23,7 +23,9 @@ import bench_memory
 import bench_million
 import bench_model
 import bench_pack
+import bench_serverlog
 import bench_startup
+import bench_verdict
 import bench_verify
 import machine
 import readme
@@ -47,6 +49,8 @@ ROWS: Final[dict[str, Callable[[Setting], Row]]] = {
     "P10": bench_memory.peaks,
     "P11": bench_startup.start_up,
     "P12": bench_pack.pack_tree,
+    "P13": bench_verdict.verdict,
+    "P14": bench_serverlog.facts_of_logs,
     "W3": bench_logs.seal_logs,
 }
 

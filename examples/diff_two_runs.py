@@ -47,7 +47,7 @@ def write_run(place: Path, name: str, threads: int, version: str) -> Path:
 
 
 def main() -> None:
-    """Seal two runs and compare them; equal parts are skipped, evidence that differs is read for what it says."""
+    """Seal two runs and compare them; equal parts are skipped, evidence that differs is read."""
     with tempfile.TemporaryDirectory() as place:
         store = provstore.init_store(Path(place, "store"))
         provstore.seal_spec(store, write_run(Path(place), "monday", 4, "1.0"))

@@ -29,10 +29,11 @@ from provstore.reports import (
 from provstore.store.opening import init_store, open_pack, open_reader, open_store
 from provstore.store.protocol import Reader, Store
 from provstore.store.resolving import resolve
+from provstore.verbs.attributing import diff
 from provstore.verbs.checking import fsck, fsck_for
 from provstore.verbs.collecting import gc
 from provstore.verbs.comparing import verify_against, verify_checksums
-from provstore.verbs.diffing import diff, side
+from provstore.verbs.diffing import side
 from provstore.verbs.doctoring import doctor
 from provstore.verbs.exporting import export
 from provstore.verbs.listing import cat, cat_object, log, ls, stats

@@ -27,12 +27,17 @@ def diff(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> NoReturn:
-    """Show what changed from A to B, and what stayed."""
+    """Show what changed from A to B, where it belongs (inputs, environment, result), and what stayed."""
     from provstore.cli.opening import any_store
     from provstore.report.changes import diff_lines
     from provstore.verbs.diffing import diff, side
+    from provstore.verbs.layering import attributable
 
     out = console(ctx, store, as_json, quiet)
     with any_store(out, a, b) as near, side(a, near) as first, side(b, near) as second:
         report = diff(first, second)
+        if attributable(first, second, report):
+            from provstore.verbs.attributing import attribute
+
+            report = attribute(first, second, report)
     out.answer(report, diff_lines(report))

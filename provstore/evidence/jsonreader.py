@@ -227,7 +227,8 @@ class _Scan:
             return ABSENT
         if self.spoiled:
             for pointer, found in spoiled_values(value):
-                out.finding(found.code, pointer, f"{_REASONS[found.code]}: {quoted(found.text)}")
+                place = pointer.encode("utf-8", "backslashreplace").decode()
+                out.finding(found.code, place, f"{_REASONS[found.code]}: {quoted(found.text)}")
         return value  # type: ignore[no-any-return]
 
     def members(self, items: list[tuple[str, Value]]) -> dict[str, Value]:

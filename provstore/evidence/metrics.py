@@ -8,9 +8,9 @@ another metric.
 """
 
 import math
+import operator
 import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any, Final, Literal
 
 import msgspec
@@ -290,7 +290,7 @@ def _span(timing: str, window: Window, row: Row, out: Extraction, notes: Extract
     if not span > 0.0:
         out.finding("nonpositive-span", place, f"the window spans {span!r} s")
         return None
-    if any(later < earlier for earlier, later in pairwise(stamps)):
+    if any(map(operator.gt, stamps, stamps[1:])):
         notes.finding(
             "timestamps-decrease", place, "an event is stamped before the one it follows", "warning"
         )

@@ -1,13 +1,14 @@
 """Prometheus text (exposition format 0.0.4) into samples that keep the source text of their value.
 
-Each sample line goes through the parser of ``prometheus_client``; line numbers, types, duplicates and the
-digits as printed are kept here, since that parser reports none of them.
+Labels go through the parser of ``prometheus_client``, each different text of them once: a scrape repeats a
+few of them for hundreds of metrics. Line numbers, types, duplicates and the digits as printed are kept here,
+since that parser reports none of them.
 """
 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
@@ -19,12 +20,17 @@ from provstore.records.facts import Fact
 MAX_LINE: Final = 8192
 """Longest line that is parsed; the parser's time grows with its square."""
 
+MAX_LABEL_WORK: Final = 4_000_000_000
+"""Sum of the squared lengths of the different label texts that are parsed."""
+
 MAX_SAMPLES: Final = 50_000
 """Most samples of one scrape."""
 
 _TYPE: Final = re.compile(r"# TYPE ([A-Za-z_:][\w:]*) (counter|gauge|histogram|summary|untyped)")
 _SAMPLE: Final = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(\{.*\})?[ \t]+([!-|~]+)(?:[ \t]+-?[0-9]+)?[ \t]*")
 _PREFIX: Final = "prometheus."
+_MARK: Final = 7
+"""Value put behind labels when they are parsed alone; another one found there belongs to the labels."""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -59,8 +65,33 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             >>> print(Sample(name="n", labels=labels, text="1", value=1.0, type="", location="").series)
             n{a="x\"y"}
         """
-        inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in self.labels)
-        return f"{self.name}{{{inside}}}" if inside else self.name
+        return self.name + _notation(self.labels)
+
+
+class _Labels(NamedTuple):
+    """Labels that were parsed, or why they are none."""
+
+    labels: tuple[tuple[str, str], ...]
+    problem: str = ""
+
+
+class _Blocks:
+    """Texts of labels that were parsed, each once, as long as that takes a bounded time."""
+
+    __slots__ = ("_known", "_work")
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Labels] = {}
+        self._work = 0
+
+    def labels(self, block: str) -> _Labels:
+        found = self._known.get(block)
+        if found is None:
+            self._work += len(block) ** 2
+            if self._work > MAX_LABEL_WORK:
+                return _Labels((), "more long labels than are parsed")
+            found = self._known[block] = _labels(block)
+        return found
 
 
 class PrometheusResult(ReaderResult, frozen=True, kw_only=True):
@@ -84,6 +115,7 @@ def read_prometheus(data: bytes) -> PrometheusResult:
     """
     out = Extraction()
     types: dict[str, str] = {}
+    blocks = _Blocks()
     found: dict[str, Sample] = {}
     twice: dict[str, int] = {}
     for number, line in text_lines(data, out):
@@ -92,13 +124,14 @@ def read_prometheus(data: bytes) -> PrometheusResult:
                 "too-many-samples", f"line {number}", f"more than {MAX_SAMPLES}; the rest is left out"
             )
             break
-        sample = _line(line.strip(" \t"), f"line {number}", types, out)
+        sample = _line(line.strip(" \t"), f"line {number}", types, blocks, out)
         if sample is None:
             continue
-        if sample.series in found:
-            twice[sample.series] = number
+        series = sample.series
+        if series in found:
+            twice[series] = number
         else:
-            found[sample.series] = sample
+            found[series] = sample
     for series, number in twice.items():
         message = f"{quoted(series)} is stated on {found.pop(series).location} too, so it has no value"
         out.finding("duplicate-key", f"line {number}", message)
@@ -111,7 +144,7 @@ def read_prometheus(data: bytes) -> PrometheusResult:
     return PrometheusResult(facts=tuple(out.facts), findings=out.findings(), samples=samples)
 
 
-def _line(line: str, place: str, types: dict[str, str], out: Extraction) -> Sample | None:
+def _line(line: str, place: str, types: dict[str, str], blocks: _Blocks, out: Extraction) -> Sample | None:
     if len(line) > MAX_LINE:
         out.finding("line-too-long", place, f"{len(line)} characters; the limit is {MAX_LINE}")
         return None
@@ -125,24 +158,43 @@ def _line(line: str, place: str, types: dict[str, str], out: Extraction) -> Samp
     if not line:
         return None
     shape = _SAMPLE.fullmatch(line)
-    try:
-        parsed = [sample for family in text_string_to_metric_families(line) for sample in family.samples]
-        value = float(shape[3]) if shape else 0.0
-    except (ValueError, IndexError, KeyError, TypeError) as error:
-        out.finding("malformed-line", place, f"{quoted(line)}: {quoted(str(error))}")
-        return None
-    if shape is None or len(parsed) != 1:
+    if shape is None:
         out.finding("malformed-line", place, f"no sample of the text format: {quoted(line)}")
         return None
-    name = shape[1]
+    name, text = shape[1], shape[3]
+    labels, value = blocks.labels(shape[2] or ""), _value(text)
+    if labels.problem or value is None:
+        problem = labels.problem or f"no number: {quoted(text)}"
+        out.finding("malformed-line", place, f"{quoted(line)}: {problem}")
+        return None
     return Sample(
         name=name,
-        labels=tuple(sorted(parsed[0].labels.items())),
-        text=shape[3],
+        labels=labels.labels,
+        text=text,
         value=value,
         type=types.get(name) or types.get(_FAMILY.sub("", name), ""),
         location=place,
     )
+
+
+def _labels(block: str) -> _Labels:
+    """Return what stands between braces, the braces included; nothing for a metric without labels."""
+    try:
+        families = text_string_to_metric_families(f"x{block or ' '}{_MARK}")
+        (sample,) = [sample for family in families for sample in family.samples]
+    except (ValueError, IndexError, KeyError, TypeError) as error:
+        return _Labels((), quoted(str(error)))
+    if sample.value != _MARK or sample.timestamp is not None:
+        return _Labels((), "the labels end before their last brace")
+    return _Labels(tuple(sorted(sample.labels.items())))
+
+
+def _value(text: str) -> float | None:
+    """Return the double of a value as the format writes it, where Python would also take underscores."""
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
 
 
 _FAMILY: Final = re.compile(r"_(?:total|created|bucket|count|sum)$")
@@ -158,7 +210,9 @@ def samples_of(facts: Sequence[Fact]) -> tuple[Sample, ...]:
     """
     out = Extraction()
     lines = [(fact, f"{fact.key.removeprefix(_PREFIX)} {fact.value}") for fact in facts if fact.decimal]
-    found = [_line(line, fact.location, {}, out) for fact, line in lines if fact.key.startswith(_PREFIX)]
+    blocks = _Blocks()
+    mine = [(fact, line) for fact, line in lines if fact.key.startswith(_PREFIX)]
+    found = [_line(line, fact.location, {}, blocks, out) for fact, line in mine]
     return tuple(sample for sample in found if sample is not None)
 
 
@@ -246,6 +300,11 @@ def delta(
 
 def _has(sample: Sample, where: Mapping[str, str]) -> bool:
     return all(sample.label(name) == value for name, value in where.items())
+
+
+def _notation(labels: tuple[tuple[str, str], ...]) -> str:
+    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+    return f"{{{inside}}}" if inside else ""
 
 
 def _escaped(value: str) -> str:

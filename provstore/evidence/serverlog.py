@@ -34,7 +34,8 @@ MAX_TEXT: Final = 400
 
 _INTEGER: Final = re.compile(r"-?[0-9]{1,15}")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
-_QUANTIFIER: Final = re.compile(r"[*+]|\{[0-9]*,[0-9]*\}")
+_REPEATED: Final = re.compile(r"[*+]|\{[0-9]*,?[0-9]*\}")
+_CHOICE: Final = re.compile(r"[*+?|]|\{[0-9]*,[0-9]*\}")
 
 
 class LinePattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -64,8 +65,8 @@ class LinePattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         missing = set(self.integers) - set(self.compiled().groupindex)
         if missing:
             raise MalformedError(where, f"no group is named {', '.join(sorted(missing))}")
-        if _repeats_a_repeat(self.pattern):
-            raise MalformedError(where, "a repeated group must not hold another repetition")
+        if takes_exponential_time(self.pattern):
+            raise MalformedError(where, "a repeated group must not hold another repetition or a choice")
 
     def compiled(self) -> re.Pattern[bytes]:
         """Return the compiled expression."""
@@ -254,8 +255,16 @@ def scan_log(chunks: Iterable[bytes], patterns: Iterable[LinePattern]) -> Reader
     return scanner.finish()
 
 
-def _repeats_a_repeat(pattern: str) -> bool:
-    """Say whether a group that is repeated without bound, or often, holds a repetition itself."""
+def takes_exponential_time(pattern: str) -> bool:
+    r"""Say whether a group that is repeated holds a repetition or a choice itself.
+
+    Both give one text several ways to fit, and their number may double with each round. It says so of a few
+    harmless expressions too; those can be written without the group.
+
+    Example:
+        >>> [takes_exponential_time(text) for text in (r"(a+)+b", r"(?:aa|a)*b", r"(a|b) \d+")]
+        [True, True, False]
+    """
     stack: list[bool] = []
     inner = False
     at = 0
@@ -270,12 +279,13 @@ def _repeats_a_repeat(pattern: str) -> bool:
         if char == "(":
             stack.append(inner)
             inner = False
+            at += 1 if pattern[at + 1 : at + 2] == "?" else 0
         elif char == ")" and stack:
-            repeated = bool(_QUANTIFIER.match(pattern, at + 1))
+            repeated = bool(_REPEATED.match(pattern, at + 1))
             if repeated and inner:
                 return True
             inner = stack.pop() or inner or repeated
-        elif _QUANTIFIER.match(pattern, at):
+        elif _CHOICE.match(pattern, at):
             inner = True
         at += 1
     return False

@@ -108,8 +108,9 @@ def _value(claim: Claim, source: Source, evidence: Evidence, fact: UsedFact, out
     except MalformedError as error:
         out.fail("type", f"claim {claim.name}: {error.message}", facts=(fact,))
         return
-    others = other_conventions(claim.value, rows_of(source), evidence)
-    if comparison.outcome == "differs" and others:
+    differs = comparison.outcome == "differs"
+    others = other_conventions(claim.value, rows_of(source), evidence) if differs else ()
+    if others:
         out.fail("metric-convention", f"{claim.value} is the number of {', '.join(others)}, not of "
                  f"{claim.convention}", expected=value.text, found=claim.value, facts=(fact,))  # fmt: skip
         return

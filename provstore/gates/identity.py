@@ -7,6 +7,7 @@ import msgspec
 
 from provstore.evidence.finding import quoted
 from provstore.evidence.jsonreader import Number
+from provstore.evidence.serverlog import takes_exponential_time
 from provstore.gates.evidence import Evidence, Found, alike, fits, number, shown, uses
 from provstore.gates.findings import Findings
 from provstore.gates.kinds import Gate
@@ -267,6 +268,8 @@ commit = "identity:engine_commit"
             groups = re.compile(self.pattern).groupindex
         except (re.error, RecursionError, OverflowError) as error:
             return f"its pattern is no regular expression: {error}"
+        if takes_exponential_time(self.pattern):
+            return "a repeated group of its pattern must not hold another repetition or a choice"
         if "commit" not in groups or not self.text:
             return "it needs a text and a pattern with a group named commit"
         return "" if self.authoritative or not self.needed else "it only warns unless it is authoritative"

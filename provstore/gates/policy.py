@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +21,12 @@ FORMAT: Final = "provstore/policy/v1"
 
 MAX_POLICY_BYTES: Final = 1 << 20
 """Largest policy."""
+
+MAX_TABLES: Final = 2000
+"""Most extractors, metrics and gates together."""
+
+MAX_LINE_DOTS: Final = 100
+"""Most dots in one line before its value: reading a dotted key takes the square of their number."""
 
 LANGUAGE: Final = """
 A policy is a TOML file of format `provstore/policy/v1`. It has a `name`, a `version`, a `date` and three
@@ -52,6 +58,7 @@ which `*` fits within one part of the path. With `parent = true` it is read from
 
 _DATE: Final = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 _SECTIONS: Final = ("extract", "metric", "gate")
+_HEAD: Final = re.compile(r"[ \t]*\[\[[ \t]*([a-z]+)[ \t]*\]\]")
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -112,6 +119,8 @@ def load_policy(data: bytes, where: str) -> Policy:
         found = raw.get(section, [])
         if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
             raise PolicyError(where, f"{section} must be a list of tables, [[{section}]]")
+    if (count := sum(len(raw.get(section, ())) for section in _SECTIONS)) > MAX_TABLES:
+        raise PolicyError(where, f"{count} extracts, metrics and gates; at most {MAX_TABLES} are read")
     extracts = [_extract(table, lines.at("extract", n)) for n, table in enumerate(raw.get("extract", []))]
     metrics = [_metric(table, lines.at("metric", n)) for n, table in enumerate(raw.get("metric", []))]
     gates = [_gate(table, lines.at("gate", n)) for n, table in enumerate(raw.get("gate", []))]
@@ -134,9 +143,9 @@ def load_policy(data: bytes, where: str) -> Policy:
 class Place:
     """One table of a policy: where it begins, and on which line each of its keys stands."""
 
-    def __init__(self, where: str, text: str, start: int, end: int) -> None:
+    def __init__(self, where: str, lines: Sequence[str], start: int) -> None:
         self._where = where
-        self._lines = text.split("\n")[start - 1 : end] if start else []
+        self._lines = lines
         self._start = start
 
     def line(self, key: str = "") -> str:
@@ -163,19 +172,20 @@ class Lines:
     def __init__(self, text: str, where: str) -> None:
         self._text = text
         self._where = where
-        self._starts: list[tuple[str, int]] = []
-        for match in re.finditer(r"(?m)^[ \t]*\[\[[ \t]*([a-z]+)[ \t]*\]\]", text):
-            self._starts.append((match[1], text.count("\n", 0, match.start(1)) + 1))
-        self._last = text.count("\n") + 1
+        self._lines = text.split("\n")
+        self._starts: dict[str, list[tuple[int, int]]] = {}
+        heads = [(n, match[1]) for n, line in enumerate(self._lines, 1) if (match := _HEAD.match(line))]
+        ends = [start - 1 for start, _ in heads[1:]] + [len(self._lines)]
+        for (start, name), end in zip(heads, ends, strict=False):
+            self._starts.setdefault(name, []).append((start, end))
 
     def at(self, section: str, number: int) -> Place:
         """Return the place of the nth table of a section, from 0."""
-        mine = [index for index, (name, _) in enumerate(self._starts) if name == section]
+        mine = self._starts.get(section, [])
         if number >= len(mine):
-            return Place(self._where, self._text, 0, 0)
-        index = mine[number]
-        end = self._starts[index + 1][1] - 1 if index + 1 < len(self._starts) else self._last
-        return Place(self._where, self._text, self._starts[index][1], end)
+            return Place(self._where, (), 0)
+        start, end = mine[number]
+        return Place(self._where, self._lines[start - 1 : end], start)
 
     def top(self, message: str) -> str:
         """Return ``file:line`` of a top-level key that a message names."""
@@ -188,12 +198,15 @@ class Lines:
 def _parse(data: bytes, where: str) -> tuple[str, dict[str, Any]]:
     if len(data) > MAX_POLICY_BYTES:
         raise PolicyError(where, f"{len(data)} bytes is larger than any policy ({MAX_POLICY_BYTES})")
+    for number, row in enumerate(data.split(b"\n"), 1):
+        if row.partition(b"=")[0].count(b".") > MAX_LINE_DOTS:
+            raise PolicyError(f"{where}:{number}", f"more than {MAX_LINE_DOTS} dots in a key; break the line")
     try:
         text = data.decode()
         raw = tomllib.loads(text, parse_float=_decimal)
     except UnicodeDecodeError as error:
         raise PolicyError(where, f"not UTF-8 at byte {error.start}") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also of a number with too many digits
         line = re.search(r"at line (\d+)", str(error))
         raise PolicyError(f"{where}:{line[1]}" if line else where, f"no TOML: {error}") from error
     found = raw.get("format")
@@ -259,10 +272,12 @@ def _convert(table: Mapping[str, Any], cls: Any, what: str, place: Place) -> Any
 
 
 def _once(section: str, names: list[str], lines: Lines) -> None:
+    seen: set[str] = set()
     for number, name in enumerate(names):
-        if name in names[:number]:
+        if name in seen:
             place = lines.at(section, number)
             raise PolicyError(place.line("name"), f"{section} {name!r} is there twice")
+        seen.add(name)
 
 
 def _check_gate(
@@ -306,15 +321,14 @@ def _check_reference(
     reference: str, known: Mapping[str, Extract], what: str, place: Place, parameter: str
 ) -> None:
     name, selector = split(reference)
-    line = place.holding(reference)
-    if not selector:
-        raise PolicyError(
-            line, f"{what}: {parameter} names {reference!r}; write extract:key or extract:/pointer"
-        )
     extract = known.get(name)
-    if extract is None:
-        raise PolicyError(line, f"{what}: no extract is called {name!r}")
-    keys = keys_of(extract)
-    if keys is not None and selector not in keys:
-        there = ", ".join(sorted(keys))
-        raise PolicyError(line, f"{what}: {name!r} gives no fact {selector!r}; it gives {there}")
+    keys = keys_of(extract) if extract is not None else None
+    if not selector:
+        reason = f"{parameter} names {reference!r}; write extract:key or extract:/pointer"
+    elif extract is None:
+        reason = f"no extract is called {name!r}"
+    elif keys is not None and selector not in keys:
+        reason = f"{name!r} gives no fact {selector!r}; it gives {', '.join(sorted(keys))}"
+    else:
+        return
+    raise PolicyError(place.holding(reference), f"{what}: {reason}")

@@ -5,7 +5,18 @@ without control characters.
 """
 
 from provstore.reports.base import Outcome, Report, Verdict
-from provstore.reports.compared import DiffReport, FactChange, KeptFact, MemberChange, Side
+from provstore.reports.compared import (
+    DiffReport,
+    FactChange,
+    KeptFact,
+    LayerState,
+    MemberChange,
+    MetricChange,
+    RowsChange,
+    Side,
+    TokenChange,
+    UnknownPart,
+)
 from provstore.reports.judged import (
     Explained,
     ExplainedFact,
@@ -53,9 +64,11 @@ __all__ = [
     "FsckReport",
     "GcReport",
     "KeptFact",
+    "LayerState",
     "Listed",
     "MemberChange",
     "Metric",
+    "MetricChange",
     "MetricsReport",
     "Missing",
     "Outcome",
@@ -66,6 +79,7 @@ __all__ = [
     "Report",
     "RestoreReport",
     "RowShown",
+    "RowsChange",
     "SealReport",
     "ShowReport",
     "ShownClaim",
@@ -73,6 +87,8 @@ __all__ = [
     "ShownVerdict",
     "Side",
     "StatsReport",
+    "TokenChange",
+    "UnknownPart",
     "UnpackReport",
     "Verdict",
     "VerifyReport",

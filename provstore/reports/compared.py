@@ -1,5 +1,7 @@
 """Results of diff: what differs and what stayed."""
 
+from typing import Literal
+
 import msgspec
 
 from provstore.reports.base import Report
@@ -52,6 +54,100 @@ class KeptFact(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     value: str
 
 
+class TokenChange(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The first token in which two outputs for one prompt differ.
+
+    Attributes:
+        layer: ``identity`` for an oracle, ``result`` for what was measured.
+        role: entry.
+        path: member of the entry; empty for the entry itself.
+        prompt: name or number of the prompt.
+        index: place of the token, from 0; the shorter length when one output is the other's beginning.
+        from_: token of the first side; None when its output ends here.
+        to: token of the second side; None when its output ends here.
+        from_length: tokens of the first side.
+        to_length: tokens of the second side.
+    """
+
+    layer: Literal["identity", "environment", "result"]
+    role: str
+    path: str
+    prompt: str
+    index: int
+    from_: int | None = msgspec.field(name="from")
+    to: int | None
+    from_length: int
+    to_length: int
+
+
+class MetricChange(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One metric of both sides under one convention; values of two conventions never meet here.
+
+    Attributes:
+        basis: ``recomputed`` from rows, or ``claim``: what the packets state.
+        role: entry.
+        path: member of the entry; empty for the entry itself.
+        name: name of the claim; empty when no claim of the first side is about the convention.
+        convention: how it was counted.
+        unit: unit of the value.
+        from_: value of the first side.
+        to: value of the second side.
+        delta: second minus first, in doubles.
+        percent: the same in percent of the first; None when that is zero.
+        rows: rows that it was computed from; 0 for a claim.
+        rows_changed: rows whose own value differs, also where the aggregate does not.
+    """
+
+    basis: Literal["recomputed", "claim"]
+    role: str
+    path: str
+    name: str
+    convention: str
+    unit: str
+    from_: str = msgspec.field(name="from")
+    to: str
+    delta: str
+    percent: str | None
+    rows: int = 0
+    rows_changed: int = 0
+
+
+class RowsChange(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A field of measured rows that differs in some of them, beside tokens, texts and counts."""
+
+    role: str
+    path: str
+    field: str
+    rows: int
+    of: int
+
+
+class UnknownPart(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Evidence that could not be compared, so that nothing about it is equal or different."""
+
+    layer: Literal["identity", "environment", "result"]
+    role: str
+    path: str
+    reader: str
+    reason: str
+
+
+class LayerState(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the comparison says of one layer.
+
+    Attributes:
+        layer: the layer.
+        state: ``same``, ``differs``, ``unknown`` (what decides it could not be compared) or ``not-stated``.
+        differences: how many differences were found.
+        by_facts: bytes differ, and nothing that they say does.
+    """
+
+    layer: Literal["identity", "environment", "result"]
+    state: Literal["same", "differs", "unknown", "not-stated"]
+    differences: int
+    by_facts: bool = False
+
+
 class DiffReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What differs between two packets, packs or directories.
 
@@ -68,6 +164,13 @@ class DiffReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
         kept_roles: entries that are wholly equal.
         kept_facts: facts that stayed, of entries in which other facts changed.
         notes: what was not compared, and why.
+        counts: members that differ, in one sentence, where ``sentence`` says what the difference is about.
+        layers: what is known of each layer; empty when no side states anything to attribute.
+        tokens: first differing token of each prompt.
+        metrics: metrics that both sides have, each under one convention.
+        rows: other fields of measured rows that differ.
+        folded: values that differ only in private paths, times or process numbers; they count as equal.
+        unknown: evidence that could not be compared.
     """
 
     same: bool
@@ -82,3 +185,10 @@ class DiffReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kept_roles: tuple[str, ...]
     kept_facts: tuple[KeptFact, ...] = ()
     notes: tuple[str, ...] = ()
+    counts: str = ""
+    layers: tuple[LayerState, ...] = ()
+    tokens: tuple[TokenChange, ...] = ()
+    metrics: tuple[MetricChange, ...] = ()
+    rows: tuple[RowsChange, ...] = ()
+    folded: tuple[FactChange, ...] = ()
+    unknown: tuple[UnknownPart, ...] = ()

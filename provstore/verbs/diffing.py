@@ -28,7 +28,7 @@ _RESULT: Final = frozenset({"benchmark-log", "server-log", "metrics", "record", 
 
 _FILES: Final = frozenset({"file", "executable"})
 
-_LONGEST_VALUE: Final = 400
+_LONGEST_VALUE: Final = 4000
 
 
 class Side(NamedTuple):
@@ -39,12 +39,16 @@ class Side(NamedTuple):
         packet: the packet.
         fetch: gives its records.
         plain: it is a directory that was read just now.
+        reader: gives the bytes of a packet's members; of a directory, its records alone.
+        root: where the directory lies; empty for a packet.
     """
 
     name: str
     packet: Packet
     fetch: Fetch
     plain: bool
+    reader: Reader
+    root: str = ""
 
 
 @contextmanager
@@ -64,14 +68,16 @@ def side(name: str, store: Reader | None) -> Iterator[Side]:
         options = SealOptions(use_cache=False, allow_pointers=True, keep=False, skip=skip)
         report = seal_paths(memory, [name], name="side", options=options)
         id = to_raw(report.packet)
-        yield Side(name, objects.packet(memory, id), objects.fetcher(memory), True)
+        yield Side(
+            name, objects.packet(memory, id), objects.fetcher(memory), True, memory, os.path.abspath(name)
+        )
         return
     with located:
         yield _packet_side(name, located.reader, located.packet)
 
 
 def _packet_side(name: str, reader: Reader, packet: RawId) -> Side:
-    return Side(name, objects.packet(reader, packet), objects.fetcher(reader), False)
+    return Side(name, objects.packet(reader, packet), objects.fetcher(reader), False, reader)
 
 
 class _Diff:

@@ -40,8 +40,8 @@ _STATES: Final = {
 }
 
 
-_WHOLE_LOG: Final = ("empty", "line-too-long", "no-final-newline")
-"""Findings of a log that concern every pattern."""
+_WHOLE_LOG: Final = ("empty", "line-too-long", "more-findings")
+"""Findings of a log that concern every pattern; the last hides whose findings were left out."""
 
 
 class Gathered(NamedTuple):
@@ -263,11 +263,7 @@ def _part(reading: ReaderResult, prefix: str, *, alone: bool) -> ReaderResult:
     marks = (prefix + ".", prefix + "#")
     name = prefix.partition(".")[2]
     facts = tuple(f for f in reading.facts if f.key == prefix or f.key.startswith(marks))
-    findings = tuple(
-        f
-        for f in reading.findings
-        if alone or f"'{name}'" in f.message or f.code in ("empty", "line-too-long")
-    )
+    findings = tuple(f for f in reading.findings if alone or f"'{name}'" in f.message or f.code in _WHOLE_LOG)
     return ReaderResult(facts=facts, findings=findings)
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -73,7 +74,7 @@ def judge(
         PolicyError: the policy cannot be judged by.
         NotFoundError: there is no such packet.
     """
-    loaded = load_policy(policy, where)
+    loaded = _loaded(bytes(policy), where)
     found = objects.packet(reader, packet)
     gathered = gather(reader, found, loaded, [os.path.abspath(os.fsencode(place)) for place in at])
     judged = judge_all(loaded, gathered.evidence)
@@ -91,6 +92,9 @@ def judge(
     )
     return Judging(verdict, loaded, policy, gathered.records, tuple(entry.role for entry in found.entries))
 
+
+_loaded: Final = lru_cache(maxsize=8)(load_policy)
+"""A policy judges many packets and is read once; it is never changed."""
 
 _WORST: Final = {"PASS": 0, "INCOMPLETE": 1, "FAIL": 2}
 

@@ -75,7 +75,8 @@ def policies() -> list[bytes]:
     extracts, gates = tables[0], tables[1:]
     small = [f"{extracts}\n[[gate]]{gate}" for gate in gates]
     metric = (
-        '\n[[metric]]\nname = "mine"\nunit = "tok/s"\nnumerator = "intervals"\ntiming = "token_id_offsets_s"\n'
+        '\n[[metric]]\nname = "mine"\nunit = "tok/s"\nnumerator = "intervals"\n'
+        'timing = "token_id_offsets_s"\n'
         "window = { first = 0, last = 9 }\n"
     )
     return [
@@ -166,7 +167,8 @@ def locks() -> list[bytes]:
 def logs() -> list[bytes]:
     return [
         smallrun.log().encode(),
-        b"rank TP1 07-26 21:47 captured graphs=1\r\nrank\nrank TPx\n\xff rank TP99999999999999999 a b graphs=1\n",
+        b"rank TP1 07-26 21:47 captured graphs=1\r\nrank\nrank TPx\n\xff rank TP"
+        b"99999999999999999 a b graphs=1\n",
         b'"POST /v1" 200\nPOST \xff" 1\na' + b"x" * 600,
     ]
 
@@ -175,7 +177,8 @@ def scrapes() -> list[bytes]:
     return [
         smallrun.prom(33, 360, 3, 40, [20, 12]).encode(),
         b'# HELP r_total x\n# TYPE r_total counter\nr_total{b="1",a="x\\"\\\\\\n}"} 2.0 1395066363000\n',
-        b'a{x="1"} 1\na{x="1",} 2\nb NaN\nb_bucket{le="+Inf"} +Inf\n# TYPE\nc{d="} 1\ne{f="g"} 1 } 2\nh 1_0\n',
+        b'a{x="1"} 1\na{x="1",} 2\nb NaN\n'
+        b'b_bucket{le="+Inf"} +Inf\n# TYPE\nc{d="} 1\ne{f="g"} 1 } 2\nh 1_0\n',
     ]
 
 

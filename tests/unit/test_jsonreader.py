@@ -143,3 +143,9 @@ def test_agrees_with_the_standard_library(value: object) -> None:
 def test_never_raises(data: bytes) -> None:
     found = read(data)
     assert found.value is not ABSENT or found.findings
+
+
+def test_a_place_below_a_name_that_is_no_text_can_be_written_down() -> None:
+    found = read(b'{"\\ud800": [NaN]}').findings
+    assert [(f.code, f.location) for f in found] == [("non-finite", "/\\ud800/0"), ("bad-unicode", "")]
+    assert all(f.location.encode() is not None for f in found)

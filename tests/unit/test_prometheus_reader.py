@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
 
 from provstore.evidence.prometheus import by_label, delta, read_prometheus, samples_of, total
 
@@ -34,6 +35,20 @@ def test_samples_keep_source_text_and_labels() -> None:
     assert found.samples[3].label("path") == 'C:\\x"}\n'
 
 
+_TEXT = st.text(st.sampled_from('abx_"\\\\,{}=# 1\\t:n\u00e9'), max_size=12)
+
+
+@given(st.lists(st.tuples(_TEXT, st.sampled_from(["1", "2.50", "1e3", "7"])), min_size=1, max_size=4))
+def test_labels_parsed_alone_are_those_of_the_whole_line(parts: list[tuple[str, str]]) -> None:
+    """What is read here the parser reads in the same way where it gets the whole line."""
+    for text, value in parts:
+        line = f"a{{{text}}} {value}"
+        for sample in read_prometheus(line.encode() + b"\n").samples:
+            ((whole,),) = [family.samples for family in text_string_to_metric_families(line)]
+            assert (whole.name, whole.value) == ("a", sample.value)
+            assert tuple(sorted(whole.labels.items())) == sample.labels
+
+
 def test_samples_come_back_from_facts() -> None:
     found = read_prometheus(SCRAPE)
     rebuilt = samples_of(found.facts)
@@ -50,6 +65,11 @@ def test_samples_come_back_from_facts() -> None:
         (b"a one\n", [("malformed-line", "line 1")]),
         (b"a\n", [("malformed-line", "line 1")]),
         (b"a 1_0\n", [("malformed-line", "line 1")]),
+        (b'a{x="1"} 1_0\n', [("malformed-line", "line 1")]),
+        (b'a{x="1"} 1 } 2\n', [("malformed-line", "line 1")]),
+        (b'a{x="1"} 7 }\t7\n', [("malformed-line", "line 1")]),
+        (b'a{__name__="b"} 1\n', [("malformed-line", "line 1")]),
+        (b'a{x="1",x="2"} 1\n', [("malformed-line", "line 1")]),
         (b'a{x="1} 1\n', [("malformed-line", "line 1")]),
         (b"1a 1\n", [("malformed-line", "line 1")]),
         (b"# TYPE a\n", [("malformed-line", "line 1")]),

@@ -141,14 +141,17 @@ def test_collecting_while_another_process_seals(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_sealers_that_never_pause_wait_for_the_last_look(kind: str, tmp_path: Path) -> None:
+def test_sealers_that_never_pause_wait_for_the_last_look(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A commit between each look and its sweep, as long as writers are let in."""
     store = open_store_of(kind, tmp_path)
     tree = plant(tmp_path / "t", {"f": "gone"})
     seal(store, tree, name="run")
     plant(tmp_path / "u", {"f": "kept"})
     seal(store, tmp_path / "u", name="run")
-    sweep, overtaken = store.sweep, []
+    sweep = store.sweep
+    overtaken: list[bool] = []
 
     def overtaking(*arguments: Any) -> Any:
         if len(overtaken) < collecting.SWEEP_ATTEMPTS - 1:
@@ -158,7 +161,7 @@ def test_sealers_that_never_pause_wait_for_the_last_look(kind: str, tmp_path: Pa
                 stage.commit()
         return sweep(*arguments)
 
-    store.sweep = overtaking  # type: ignore[method-assign]
+    monkeypatch.setattr(store, "sweep", overtaking)
     report = gc(store, delete=True, grace_s=-1)
     assert len(overtaken) == collecting.SWEEP_ATTEMPTS - 1
     assert report.objects == 1
