@@ -127,6 +127,7 @@ ORDER: tuple[str, ...] = (
     "provstore.evidence.conventions",
     "provstore.evidence.oracle",
     "provstore.evidence.outputs",
+    "provstore.evidence.expressions",
     "provstore.evidence.serverlog",
     "provstore.evidence.tallies",
     # gates

@@ -5,12 +5,14 @@ a regular expression with named groups that is applied only to the lines that ho
 """
 
 import re
+import time
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from provstore.errors import MalformedError
+from provstore.evidence import expressions
 from provstore.evidence.finding import Extraction, ReaderResult, quoted
 
 MAX_LINE_BYTES: Final = 1 << 20
@@ -68,18 +70,20 @@ class LinePattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if takes_exponential_time(self.pattern):
             raise MalformedError(where, "a repeated group must not hold another repetition or a choice")
 
-    def compiled(self) -> re.Pattern[bytes]:
-        """Return the compiled expression."""
+    def compiled(self) -> Any:
+        """Return the compiled expression, whose search takes a timeout."""
+        where = f"line pattern {self.name!r}"
         try:
-            return re.compile((self.pattern or re.escape(self.marker)).encode())
-        except (re.error, RecursionError, OverflowError, UnicodeEncodeError) as error:
-            raise MalformedError(f"line pattern {self.name!r}", f"no regular expression: {error}") from error
+            text = (self.pattern or re.escape(self.marker)).encode()
+        except UnicodeEncodeError as error:
+            raise MalformedError(where, f"no regular expression: {error}") from error
+        return expressions.compiled(text, where)
 
 
 class _Counts:
     """Numbers of one pattern: lines with its marker, and matches."""
 
-    __slots__ = ("closed", "compiled", "lines", "marker", "matches", "pattern", "work")
+    __slots__ = ("closed", "compiled", "left_s", "lines", "marker", "matches", "pattern", "work")
 
     def __init__(self, pattern: LinePattern) -> None:
         self.pattern = pattern
@@ -88,6 +92,7 @@ class _Counts:
         self.lines = 0
         self.matches = 0
         self.work = 0
+        self.left_s = expressions.SEARCH_S
         self.closed = ""
 
 
@@ -215,7 +220,15 @@ class LogScanner:
         if counts.work > MAX_WORK or counts.lines > MAX_APPLIED:
             counts.closed = f"{counts.lines - 1} lines, {counts.matches} of them matches"
             return
-        found = counts.compiled.search(raw.removesuffix(b"\r"))
+        began = time.process_time()
+        try:
+            found = counts.compiled.search(raw.removesuffix(b"\r"), timeout=max(counts.left_s, 0.001))
+        except TimeoutError:
+            counts.closed = (
+                f"{counts.lines - 1} lines, {counts.matches} of them matches, in the time there is"
+            )
+            return
+        counts.left_s -= time.process_time() - began
         if found is None:
             message = f"holds the marker of {quoted(name)} and does not match its pattern: {quoted(raw)}"
             self._out.finding("marker-without-match", place, message)

@@ -186,7 +186,12 @@ def receive(file: IO[bytes]) -> Any:
 
 def serve() -> None:
     """Be a worker: read batches from standard input until it closes."""
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    # Buffered whatever the environment says of standard output: a raw file may take less than it is given.
+    with open(0, "rb", closefd=False) as source, open(1, "wb", closefd=False) as sink:
+        _serve(source, sink)
+
+
+def _serve(source: IO[bytes], sink: IO[bytes]) -> None:
     first = receive(source)
     if first is None:
         return

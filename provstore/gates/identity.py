@@ -5,6 +5,8 @@ from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
+from provstore.errors import MalformedError
+from provstore.evidence import expressions
 from provstore.evidence.finding import quoted
 from provstore.evidence.jsonreader import Number
 from provstore.evidence.serverlog import takes_exponential_time
@@ -247,7 +249,7 @@ commit = "identity:engine_commit"
         for reference in self.text:
             for found in evidence.find(reference, out):
                 seen.append(found)
-                match = re.search(self.pattern, str(found.fact.value)[:1000])
+                match = expressions.search(self.pattern, str(found.fact.value)[:1000], "pattern")
                 if match is None:
                     out.unknown("no-commit-named", f"{reference} names no commit: {found.used().value}",
                                 facts=(found.used(),))  # fmt: skip
@@ -265,9 +267,9 @@ commit = "identity:engine_commit"
     def idle_reason(self) -> str:
         """Say whether the pattern cannot name a commit, or nothing is looked at."""
         try:
-            groups = re.compile(self.pattern).groupindex
-        except (re.error, RecursionError, OverflowError) as error:
-            return f"its pattern is no regular expression: {error}"
+            groups = expressions.compiled(self.pattern, "pattern").groupindex
+        except MalformedError as error:
+            return f"its pattern is {error.reason}"
         if takes_exponential_time(self.pattern):
             return "a repeated group of its pattern must not hold another repetition or a choice"
         if "commit" not in groups or not self.text:

@@ -304,3 +304,19 @@ def test_workers_killed_at_any_moment(place: Path, jobs: list[Job], inline: list
         return everything(batch, results)
 
     assert by_path(run(place, jobs, 2, wanted=sometimes)) == by_path(inline)
+
+
+def test_workers_that_are_stopped_amid_a_write_lose_nothing(
+    place: Path, jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With unbuffered standard output a write that a signal cuts short would lose its end."""
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+
+    def paused(batch: Sequence[Job], results: Sequence[Hashed]) -> list[int]:
+        for pid in children():
+            os.kill(pid, signal.SIGSTOP)
+            os.kill(pid, signal.SIGCONT)
+        return everything(batch, results)
+
+    with at_most(60):
+        assert by_path(run(place, jobs, 2, wanted=paused)) == by_path(run(place, jobs, 0))

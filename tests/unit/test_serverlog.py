@@ -155,3 +155,12 @@ def test_good_patterns_with_brackets_are_taken() -> None:
 def test_names_must_differ() -> None:
     with pytest.raises(MalformedError):
         LogScanner([STOP, STOP])
+
+
+def test_an_expression_that_grows_with_a_power_of_the_line_is_stopped() -> None:
+    pattern = LinePattern(name="slow", marker="a", pattern="(.*)(.*)(.*)(.*)[xy]")
+    began = time.process_time()
+    found = scan_log([b"a" * 4000 + b"\n", b"ax\n"], [pattern])
+    assert time.process_time() - began < 10
+    assert found.fact("log.slow#matches") is None
+    assert [finding.code for finding in found.findings] != []
