@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple, NoReturn
 
 import typer
@@ -121,13 +122,17 @@ def _write(text: str) -> bool:
 
 
 def _write_error(text: str) -> None:
+    put_error(text.translate(_CONTROLS).encode("utf-8", "backslashreplace").decode())
+
+
+def put_error(text: str) -> None:
+    """Write text on stderr as it is; a stderr that takes nothing more changes no answer and no exit code."""
     if sys.stderr is None:
         return
-    safe = text.translate(_CONTROLS)
     try:
-        sys.stderr.write(safe.encode("utf-8", "backslashreplace").decode())
+        sys.stderr.write(text)
         sys.stderr.flush()
-    except BrokenPipeError:
+    except OSError:
         _forget(sys.stderr.fileno())
 
 
@@ -150,5 +155,6 @@ def refuse(error: ProvError, *, json: bool) -> int:
     for line in error_lines(error):
         _write_error(line + "\n")
     if json:
-        write_document(error_document(error))
+        with suppress(InputOutputError):  # the exit code is that of the first error
+            write_document(error_document(error))
     return error.exit_code

@@ -7,6 +7,7 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
+from provstore.cli.console import put_error
 from provstore.files.progress import Progress, Reporter
 from provstore.paths import show
 from provstore.report.text import amount
@@ -44,8 +45,7 @@ class ProgressMeter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            put_error("\r\x1b[K")
 
     def _report(self, state: Progress) -> None:
         now = time.monotonic()
@@ -54,13 +54,12 @@ class ProgressMeter:
         text = self._text(state, now - self._began)
         if self._in_place:
             width = max(shutil.get_terminal_size().columns - 1, 20)
-            sys.stderr.write("\r\x1b[K" + text[:width])
+            put_error("\r\x1b[K" + text[:width])
             self._next = now + REDRAW_EVERY_S
             self._drawn = True
         else:
-            sys.stderr.write(text + "\n")
+            put_error(text + "\n")
             self._next = now + LINE_EVERY_S
-        sys.stderr.flush()
 
     def _text(self, state: Progress, elapsed_s: float) -> str:
         return progress_text(self._doing, state, elapsed_s)

@@ -70,13 +70,14 @@ def pack(
 
     Equal content gives equal bytes. What is left out stays listed with its digests.
     """
-    from provstore.cli.opening import packet_of
+    from provstore.cli.opening import packet_of, ref_of
     from provstore.report.summaries import pack_lines
     from provstore.verbs.packing import pack
 
     out = console(ctx, store, as_json, quiet)
     with ExitStack() as opened:
-        found = [(name, opened.enter_context(packet_of(out, name))) for name in names]
+        places = [opened.enter_context(packet_of(out, name)) for name in names]
+        found = [(ref_of(name, place), place) for name, place in zip(names, places, strict=True)]
         report = pack(found, output, only=tuple(only or ()), without=tuple(without or ()))
     out.answer(report, pack_lines(report))
 

@@ -125,6 +125,14 @@ def packet_of(out: Console, name: str) -> Iterator[Located]:
         yield found
 
 
+def ref_of(name: str, place: Located) -> str:
+    """Return what a packet is called in a new pack: a ref, never the digits or the path that were typed."""
+    if place.reader.ref(name) is not None:
+        return name
+    own = place.reader.refs() if place.owned else []
+    return next((ref for ref, packet in own if packet == place.packet), "")
+
+
 def new_store(path: str) -> Store:
     """Make a store, with the directories above it."""
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
@@ -140,7 +148,7 @@ def profile() -> StoreProfile | None:
     text = os.environ.get(MAP_VARIABLE)
     if not text:
         return None
-    if not text.isascii() or not text.isdigit() or int(text) == 0:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text[:20]) < 1 << 47:  # 47 bits of addresses
         raise UsageError(f"{MAP_VARIABLE}={show(text)} is no number of bytes")
     return StoreProfile(map_size_bytes=int(text))
 

@@ -56,4 +56,6 @@ def schema(
 def _document(file: str | None) -> bytes:
     if file is None:
         raise UsageError("prov schema check needs a FILE, or - for stdin")
+    if file == "-" and sys.stdin is None:
+        raise UsageError("prov schema check - reads stdin, which is closed")
     return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()

@@ -73,6 +73,8 @@ def verify(
     with ProgressMeter("verify", quiet=out.quiet) as meter, ExitStack() as opened:
         if checksums is not None:
             _refuse("--checksums", {"X": name, "--only": only, "--at": at, "--policy": policy})
+            if algorithm not in (None, "sha256", "blake3"):
+                raise UsageError(f"--algorithm {algorithm!r} is unknown; known are sha256, blake3")
             place = against or "."
             report = comparing.verify_checksums(checksums, against=place, algorithm=algorithm)
         elif proof is not None:

@@ -237,3 +237,49 @@ def test_help_and_version_stay_cheap() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", ["seal t", "show nope", "show nope --json"])
+def test_a_full_stderr_changes_neither_answer_nor_exit_code(
+    prov: Prov, tree: Path, place: Path, command: str
+) -> None:
+    wanted = prov(*command.split())
+    ended = shell(f"prov {command} 2> /dev/full", place)
+    assert (ended.returncode, ended.stdout) == (wanted.code, wanted.text())
+
+
+def test_a_full_stdout_keeps_the_exit_code_of_an_error(prov: Prov, place: Path) -> None:
+    ended = shell("prov show nope --json > /dev/full", place)
+    assert ended.returncode == 11
+    assert "defect" not in ended.stderr
+
+
+def test_a_closed_stdin_is_wrong_usage(prov: Prov, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    ended = prov("schema", "check", "-")
+    assert ended.code == 2
+    assert "closed" in ended.err
+
+
+def test_an_unknown_algorithm_checks_nothing(prov: Prov, tree: Path, place: Path) -> None:
+    sums = place / "sums"
+    packet = prov("seal", tree).id()
+    sums.write_bytes(prov("export", packet, "--format", "sha256sum").out)
+    assert prov("verify", "--checksums", sums, "--against", tree, "--algorithm", "sha256").code == 0
+    assert prov("verify", "--checksums", sums, "--against", tree, "--algorithm", "md5").code == 2
+
+
+def test_a_map_of_no_possible_size_is_wrong_usage(prov: Prov, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROV_MAP_SIZE", "9" * 20)
+    assert prov("log").code == 2
+
+
+def test_a_pack_names_refs_and_never_what_was_typed(prov: Prov, tree: Path, place: Path) -> None:
+    packet = prov("seal", tree, "--name", "run-7").id()
+    for number, name in enumerate([packet, packet[:10], f"blake3:{packet}"]):
+        assert prov("pack", name, "-o", f"{number}.pack").code == 0
+    assert len({(place / f"{number}.pack").read_bytes() for number in range(3)}) == 1
+    assert prov("show", "0.pack", "--json").json()["refs"] == []
+    assert prov("pack", "run-7", "-o", "named.pack").code == 0
+    assert prov("pack", place / "named.pack", "-o", "again.pack").code == 0
+    assert (place / "named.pack").read_bytes() == (place / "again.pack").read_bytes()
