@@ -7,6 +7,7 @@ import typer
 from provstore import __version__
 from provstore.cli.console import Console, write_lines
 from provstore.cli.options import Json, Quiet, Store, notes
+from provstore.errors import UsageError
 
 app = typer.Typer(
     name="prov",
@@ -42,6 +43,17 @@ def options(
 
 
 def console(ctx: typer.Context, store: str | None, as_json: bool, quiet: bool) -> Console:
-    """Return the console of one command: options given before it and after it, together."""
+    """Return the console of one command: options given before it and after it, together.
+
+    Raises:
+        UsageError: an argument is empty, as an unset shell variable leaves it; as a path it would mean the
+            working directory.
+    """
+    for level in filter(None, (ctx.parent, ctx)):
+        for name, value in level.params.items():
+            source = level.get_parameter_source(name)
+            typed = source is not None and source.name != "DEFAULT"
+            if typed and (value == "" or (isinstance(value, list | tuple) and "" in value)):
+                raise UsageError(f"{name.replace('_', ' ')}: an empty value was given")
     before: Console = ctx.obj
     return before.with_options(store, as_json, quiet)

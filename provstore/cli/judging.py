@@ -1,6 +1,6 @@
 """``prov explain`` and ``prov metrics``."""
 
-from pathlib import Path
+from itertools import chain
 from typing import Annotated, NoReturn
 
 import typer
@@ -29,18 +29,24 @@ def explain(
 ) -> NoReturn:
     """Show why a gate says what it says: rule, facts, file, line.
 
-    Without --policy the packet's own policy counts, else the one of its latest kept verdict.
+    Without --policy the packet's own policies count, else the one of its latest kept verdict. Where several
+    have the gate, the worst comes first and counts.
     """
     from provstore.cli.opening import packet_of
     from provstore.cli.policies import policies_of
     from provstore.report.judged import explain_lines
-    from provstore.verbs.explaining import explain, latest_policy
+    from provstore.verbs.explaining import explain_each, latest_policy
 
     out = console(ctx, store, as_json, quiet)
     with packet_of(out, name) as (reader, packet, _):
         found = policies_of(reader, packet, policy) or latest_policy(reader, packet)
-        report = explain(reader, packet, found[0][1], gate, where=found[0][0])
-    out.answer(report, explain_lines(report))
+        reports = explain_each(reader, packet, found, gate)
+    if len(reports) > 1:
+        others = ", ".join(f"{report.found} under {report.policy[:12]}" for report in reports[1:])
+        out.note(
+            f"{len(reports)} policies have this gate; worst first, under {reports[0].policy[:12]}; {others}"
+        )
+    out.answer(reports[0], chain.from_iterable(map(explain_lines, reports)))
 
 
 @app.command(
@@ -69,10 +75,11 @@ def metrics(
 
     Values of two conventions are never compared; one bad row leaves no value.
     """
+    from provstore.files.hashing import read_file
     from provstore.report.judged import metrics_lines
     from provstore.verbs import measuring
 
     out = console(ctx, store, as_json, quiet)
     definition = measuring.convention(convention)
-    report = measuring.measure(Path(file).read_bytes(), file, definition)
+    report = measuring.measure(read_file(file, measuring.MAX_FILE_BYTES), file, definition)
     out.answer(report, metrics_lines(report))

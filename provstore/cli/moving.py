@@ -82,17 +82,22 @@ def pack(
     out.answer(report, pack_lines(report))
 
 
-@app.command(epilog=notes("prov unpack run-7.pack", exit_1="", exit_3=""))
+@app.command(
+    epilog=notes("prov unpack run-7.pack", "prov unpack theirs.pack --no-refs", exit_1="", exit_3="")
+)
 def unpack(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE", help="A pack file.")],
+    no_refs: Annotated[
+        bool, typer.Option("--no-refs", help="Leave the pack's names; its packets go by their ids.")
+    ] = False,
     store: Store = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> NoReturn:
     """Bring the packets of a pack file into the store.
 
-    Everything is checked on the way in; packets keep the names they had.
+    Everything is checked on the way in; packets keep the names they had, where nothing else has them.
     """
     from provstore.cli.opening import writing_store
     from provstore.report.summaries import unpack_lines
@@ -100,7 +105,7 @@ def unpack(
 
     out = console(ctx, store, as_json, quiet)
     with writing_store(out) as target:
-        report = unpack(target, file)
+        report = unpack(target, file, refs=not no_refs)
     out.answer(report, unpack_lines(report))
 
 

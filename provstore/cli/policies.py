@@ -6,10 +6,13 @@ from pathlib import Path
 from provstore.cli.console import Console
 from provstore.cli.opening import readable_store
 from provstore.errors import NotFoundError, ProvError
+from provstore.files.hashing import read_file
+from provstore.gates.policy import MAX_POLICY_BYTES
 from provstore.ids import RawId
+from provstore.reports import Check
 from provstore.store.opening import open_store
 from provstore.store.protocol import Reader
-from provstore.verbs.judging import Judging, keep, own_policies, policy_of
+from provstore.verbs.judging import Judging, judge, judge_own, keep, own_policies, policy_of
 
 
 def policies_of(reader: Reader, packet: RawId, policy: str | None) -> list[tuple[str, bytes]]:
@@ -18,11 +21,25 @@ def policies_of(reader: Reader, packet: RawId, policy: str | None) -> list[tuple
         return own_policies(reader, packet)
     path = Path(policy)
     if path.is_file():
-        return [(policy, path.read_bytes())]
+        return [(policy, read_file(path, MAX_POLICY_BYTES))]
     try:
         return [(policy, policy_of(reader, packet, policy))]
     except NotFoundError as error:
         raise NotFoundError(policy, "no file of this name, and no member of the packet") from error
+
+
+def judge_by(
+    reader: Reader, packet: RawId, policy: str | None, at: Sequence[str]
+) -> tuple[list[Judging], tuple[Check, ...]]:
+    """Judge by the policy that is named, else by the packet's own; only of those may one be unusable.
+
+    Raises:
+        PolicyError: the policy that is named cannot be judged by.
+    """
+    if policy is None:
+        return judge_own(reader, packet, at=at)
+    found = policies_of(reader, packet, policy)
+    return [judge(reader, packet, data, where=place, at=at) for place, data in found], ()
 
 
 def keep_verdicts(out: Console, packet: RawId, judgings: Sequence[Judging]) -> list[str]:

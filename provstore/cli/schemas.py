@@ -1,7 +1,6 @@
 """``prov schema``."""
 
 import sys
-from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -54,8 +53,13 @@ def schema(
 
 
 def _document(file: str | None) -> bytes:
+    from provstore.canon import MAX_PARSED_BYTES
+    from provstore.files.hashing import read_file
+
     if file is None:
         raise UsageError("prov schema check needs a FILE, or - for stdin")
     if file == "-" and sys.stdin is None:
         raise UsageError("prov schema check - reads stdin, which is closed")
-    return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    if file == "-":
+        return sys.stdin.buffer.read(MAX_PARSED_BYTES + 1)
+    return read_file(file, MAX_PARSED_BYTES)

@@ -135,11 +135,12 @@ def seal(
 
 def _is_spec(paths: Sequence[str]) -> bool:
     """Say whether the one path is a packet spec; a broken one still is, and never sealed as a file."""
-    from provstore.verbs.spec import is_spec
+    from provstore.files.hashing import read_file
+    from provstore.verbs.spec import HEAD_BYTES, is_spec
 
     if len(paths) != 1 or not paths[0].endswith(".toml") or not Path(paths[0]).is_file():
         return False
-    return is_spec(Path(paths[0]).read_bytes())
+    return is_spec(read_file(paths[0], HEAD_BYTES))
 
 
 def _variables(given: Sequence[str]) -> dict[str, str]:

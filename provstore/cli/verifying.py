@@ -2,7 +2,6 @@
 
 import os
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -63,13 +62,16 @@ def verify(
     """
     from provstore.cli.meter import ProgressMeter
     from provstore.cli.opening import packet_of
-    from provstore.cli.policies import keep_verdicts, policies_of
+    from provstore.cli.policies import judge_by, keep_verdicts
+    from provstore.files.hashing import read_file
     from provstore.report.verdicts import verify_lines
+    from provstore.reports import Check
     from provstore.verbs import comparing, judging, proving, verifying
 
     out = console(ctx, store, as_json, quiet)
     proof = None if checksums else _proof_file(name, file)
     judgings: list[judging.Judging] = []
+    unusable: tuple[Check, ...] = ()
     with ProgressMeter("verify", quiet=out.quiet) as meter, ExitStack() as opened:
         if checksums is not None:
             _refuse("--checksums", {"X": name, "--only": only, "--at": at, "--policy": policy})
@@ -79,7 +81,8 @@ def verify(
             report = comparing.verify_checksums(checksums, against=place, algorithm=algorithm)
         elif proof is not None:
             _refuse("a proof", {"--only": only, "--at": at, "--algorithm": algorithm, "--policy": policy})
-            report = proving.verify_proof(Path(proof).read_bytes(), proof, against=against)
+            data = read_file(proof, proving.MAX_PROOF_BYTES)
+            report = proving.verify_proof(data, proof, against=against)
         else:
             _refuse("a packet", {"--algorithm": algorithm, "--at": against and at})
             _refuse("--policy", {"--only": policy and only, "--against": policy and against})
@@ -90,14 +93,13 @@ def verify(
                 report = verifying.verify(
                     reader, packet, only=only, at=tuple(at or ()), progress=meter.reporter
                 )
-                if only is None:
-                    found = policies_of(reader, packet, policy)
-                    judgings = [
-                        judging.judge(reader, packet, data, where=place, at=at or ()) for place, data in found
-                    ]
-                    report = report if judgings else judging.unjudged(reader, packet, report)
+            if only is not None or against is not None:
+                report = judging.set_aside(reader, packet, report)
+            else:
+                judgings, unusable = judge_by(reader, packet, policy, at or ())
+                report = report if judgings or unusable else judging.unjudged(reader, packet, report)
     ids = keep_verdicts(out, packet, judgings) if judgings else []
-    report = judging.judged(report, judgings, ids) if judgings else report
+    report = judging.judged(report, judgings, ids, unusable) if judgings or unusable else report
     out.answer(report, verify_lines(report))
 
 
@@ -122,8 +124,9 @@ def _proof_file(name: str | None, file: str | None) -> str | None:
         return file
     if not os.path.isfile(name):
         return None
-    with open(name, "rb") as stream:
-        return name if stream.read(1) == b"{" else None
+    from provstore.files.hashing import read_file
+
+    return name if read_file(name, 0) == b"{" else None
 
 
 @app.command(epilog=notes("prov prove run-7 evidence/status.txt -o status.proof"))

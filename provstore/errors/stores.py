@@ -133,7 +133,9 @@ class RefConflictError(ProvError):
 
     code = "ref-conflict"
     exit_code = 29
-    remedy = "Look at `prov log NAME`, then repeat."
+    remedy = (
+        "Look at `prov log NAME`; --name gives another name, `prov unpack --no-refs` leaves the pack's names."
+    )
 
     def __init__(self, name: str, expected: str, found: str) -> None:
         super().__init__(f"ref {name!r}: expected {expected}, found {found}")

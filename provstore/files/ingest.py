@@ -87,6 +87,9 @@ class Ingest:
             bytes_read=self.bytes_read,
         )
 
+    def _is_held(self, blake3: str) -> bool:
+        return not self.options.keep or self.stage.has_object(bytes.fromhex(blake3))
+
     def _batches(self, root: Root, walker: Walker) -> Iterator[list[Job]]:
         """Yield what has to be read, in batches, while the walk goes on."""
         batch: list[Job] = []
@@ -95,7 +98,7 @@ class Ingest:
             if listing is None:
                 self._lost(root, path)
                 continue
-            plan = Plan(listing, own, self.memory.take(path), self.known.fetch)
+            plan = Plan(listing, own, self.memory.take(path), self.known.fetch, self._is_held)
             self._plans[path] = plan
             # Held open until all its files are on their way: results come in while batches are yielded.
             plan.waiting += 1
@@ -212,7 +215,7 @@ class Ingest:
 
     def single(self, root: Root, listing: Listing) -> tuple[TreeEntry, Hashed | None]:
         """Read the one member of a listing; returns its entry, and its digests if it is a file."""
-        plan = Plan(listing, b"", None, self.known.fetch)
+        plan = Plan(listing, b"", None, self.known.fetch, self._is_held)
         jobs = [(join(listing.path, listing.names[index]), row) for index, row in plan.jobs()]
         # One more than there are members, so that no tree is built for the directory around it.
         plan.waiting += len(jobs) + 1

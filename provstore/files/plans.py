@@ -1,11 +1,11 @@
 """What of one directory has to be read, what its remembered form vouches for, when its tree can be built."""
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from provstore import merkle
 from provstore.errors import IntegrityError, NotFoundError
-from provstore.files.hashing import Hashed
+from provstore.files.hashing import SMALL_BYTES, Hashed
 from provstore.files.root import ROW
 from provstore.files.stat_cache import Remembered
 from provstore.files.walk import Listing
@@ -22,6 +22,7 @@ class Plan:
         own: packed row of the directory itself.
         before: what is remembered of it, if anything.
         fetch: gives tree records, for entries that are reused.
+        held: says whether an object of this hex id is still where a seal would need it.
 
     Attributes:
         same: nothing but its directories can have changed.
@@ -30,7 +31,14 @@ class Plan:
         waiting: files and directories that are not finished.
     """
 
-    def __init__(self, listing: Listing, own: bytes, before: Remembered | None, fetch: Fetch) -> None:
+    def __init__(
+        self,
+        listing: Listing,
+        own: bytes,
+        before: Remembered | None,
+        fetch: Fetch,
+        held: Callable[[str], bool],
+    ) -> None:
         self.listing = listing
         self.own = own
         self.before = before
@@ -40,7 +48,8 @@ class Plan:
         self._fetch = fetch
         self._entries: dict[bytes, TreeEntry] | None = None
         self._git: dict[bytes, bytes] | None = None
-        self.same = before is not None and self._is_same(before)
+        self._held = held
+        self.same = before is not None and self._is_same(before) and self._large_are_held()
         if self.same and before is not None:
             self.directories: tuple[int, ...] = before.directories
         else:
@@ -64,6 +73,14 @@ class Plan:
                 return False
             skipped = start + size
         return rows[skipped:] == here[skipped:]
+
+    def _large_are_held(self) -> bool:
+        """Say whether the large files, which lie in files of their own beside the index, are all there."""
+        large = [n for n, row in enumerate(ROW.iter_unpack(self.listing.rows)) if row[2] > SMALL_BYTES]
+        names = self.listing.names
+        rows = self.listing.rows
+        files = [n for n in large if stat.S_ISREG(ROW.unpack_from(rows, n * ROW.size)[5])]
+        return all(self.reused(names[index]) is not None for index in files)
 
     def jobs(self) -> Iterator[tuple[int, bytes]]:
         """Yield position and packed row of the files that have to be read."""
@@ -94,7 +111,10 @@ class Plan:
                 except (NotFoundError, IntegrityError):
                     entries = []
                 self._entries = {e.raw_name(): e for e in entries if e.blake3 is not None and e.state is None}
-        return self._entries.get(name)
+        entry = self._entries.get(name)
+        if entry is not None and (entry.size_bytes or 0) > SMALL_BYTES and not self._held(entry.blake3 or ""):
+            return None
+        return entry
 
     def git_id(self, name: bytes) -> bytes:
         """Return the remembered Git blob id of a member that was not read again, or zeros."""

@@ -111,7 +111,7 @@ class Env:
         for attempt in range(_TRIES):
             try:
                 env = lmdb.open(
-                    self.directory,
+                    os.fsencode(self.directory),
                     map_size=size,
                     readonly=not writable,
                     create=False,

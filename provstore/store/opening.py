@@ -103,11 +103,19 @@ def open_reader(path: AnyPath) -> Reader:
 
 
 def find_store(start: AnyPath) -> str | None:
-    """Return the path of the nearest ``.prov`` with an index in ``start`` or above it, or None."""
+    """Return the path of the nearest ``.prov`` with an index in ``start`` or above it, or None.
+
+    One that this user may not look into counts as found, so that opening it is refused: another store must
+    not silently take its place.
+    """
     directory = os.path.abspath(os.fsdecode(start))
     while True:
         place = os.path.join(directory, STORE_NAME)
-        if _has_index(place):
+        try:
+            found = _has_index(place)
+        except OSError:
+            found = os.path.lexists(place)
+        if found:
             return place
         parent = os.path.dirname(directory)
         if parent == directory:
@@ -133,7 +141,12 @@ def load_profile(path: AnyPath) -> StoreProfile:
 
 
 def _has_index(place: str) -> bool:
-    return os.path.lexists(os.path.join(place, "data.mdb"))
+    """Say whether an index is there; raises OSError where the system does not let us see."""
+    try:
+        os.lstat(os.path.join(place, "data.mdb"))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    return True
 
 
 def _store_directory(place: str) -> str:
@@ -144,5 +157,5 @@ def _store_directory(place: str) -> str:
         if os.path.lexists(place) and not is_directory(place):
             raise NotAStoreError(show(place), "it is a file, not a store directory")
     except OSError as error:
-        raise refused(error, show(place)) from error
+        raise refused(error, show(error.filename or place)) from error
     return place

@@ -1,7 +1,9 @@
 """Reading a pack file in place: positions are checked against the file before they are followed."""
 
+import errno
 import itertools
 import os
+import stat
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Self
@@ -39,8 +41,12 @@ class PackStore:
         self.writable = False
         self._descriptor = -1
         try:
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            self._size = os.fstat(self._descriptor).st_size
+            # A FIFO without a writer would keep a blocking open waiting for ever.
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            status = os.fstat(self._descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(errno.EINVAL, "is no regular file")
+            self._size = status.st_size
         except OSError as error:
             self.close()
             raise refused(error, self.where) from error

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from provstore import ids
 from provstore.errors import RefConflictError, UsageError
 from provstore.ids import RawId
 from provstore.paths import show
@@ -21,10 +22,10 @@ class RefMove(NamedTuple):
 
 
 def check_ref_name(name: str) -> str:
-    """Return ``name`` if a store can keep it: 1 to 480 bytes of UTF-8.
+    """Return ``name`` if a store can keep it: 1 to 480 bytes of UTF-8 that nobody can take for an id.
 
     Raises:
-        UsageError: empty, too long or no valid Unicode.
+        UsageError: empty, too long, no valid Unicode, a digest, or hex digits that could begin an id.
 
     Example:
         >>> check_ref_name("runs/2026-07-26")
@@ -38,6 +39,10 @@ def check_ref_name(name: str) -> str:
         raise UsageError(
             f"{show(name[:80])!r} cannot name a ref: it takes 1 to {MAX_REF_BYTES} bytes of UTF-8"
         )
+    if ids.is_prefix(name) or name.startswith(("blake3:", "sha256:", "git:")):
+        raise UsageError(
+            f"{show(name[:80])!r} cannot name a ref: it reads as an id; give another with --name"
+        )
     return name
 
 
@@ -46,7 +51,7 @@ def _text(id: RawId | None) -> str:
 
 
 def check_moves(moves: list[RefMove], current: Callable[[str], RawId | None]) -> None:
-    """Check what moves expect of refs against what the refs name now.
+    """Check what moves expect of refs against what the refs name now; a ref that is there already is fine.
 
     Raises:
         RefConflictError: a ref names another packet than expected.
@@ -54,7 +59,7 @@ def check_moves(moves: list[RefMove], current: Callable[[str], RawId | None]) ->
     pending: dict[str, RawId | None] = {}
     for move in moves:
         found = pending[move.name] if move.name in pending else current(move.name)
-        if not isinstance(move.expected, AnyRef) and move.expected != found:
+        if not isinstance(move.expected, AnyRef) and found not in (move.expected, move.id):
             raise RefConflictError(move.name, _text(move.expected), _text(found))
         pending[move.name] = move.id
 

@@ -15,7 +15,7 @@ def resolve(reader: Reader, name: str) -> RawId:
         DigestError: it looks like a digest but is malformed.
         NotFoundError: nothing fits.
     """
-    found = reader.ref(name)
+    found = reader.ref(name) if not ids.is_prefix(name) and ":" not in name else None
     if found is not None:
         return found
     if name.startswith(("blake3:", "sha256:", "git:")):

@@ -1,5 +1,6 @@
 """Explaining one gate: its rule, the facts that it looked at, and the lines that state them."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -65,13 +66,47 @@ def explain(
         gate=gate,
         kind=outcome.kind,
         required=outcome.required,
-        outcome=_MEANING.get(outcome.outcome, "PASS") if outcome.required else "PASS",
+        outcome=_meaning(outcome.outcome) if outcome.required else "PASS",
         found=outcome.outcome,
         rule=rule.replace("``", "`"),
         why=own.rule if own else "",
         parameters=_parameters(own),
         findings=tuple(_explained(judgement, lines) for judgement in outcome.judgements),
     )
+
+
+def explain_each(
+    reader: Reader, packet: RawId, policies: Sequence[tuple[str, bytes]], gate: str
+) -> list[ExplainReport]:
+    """Explain one gate under each policy that has it, the worst outcome first.
+
+    Args:
+        reader: store or pack that holds the packet.
+        packet: its id.
+        policies: what to call each policy, and its bytes; at least one.
+        gate: name of the gate, or of a claim.
+
+    Raises:
+        PolicyError: a policy cannot be judged by.
+        NotFoundError: there is no such packet, or no policy has the gate.
+    """
+    found = []
+    absent: list[NotFoundError] = []
+    for where, data in policies:
+        try:
+            found.append(explain(reader, packet, data, gate, where=where))
+        except NotFoundError as error:
+            absent.append(error)
+    if not found:
+        raise absent[0]
+    return sorted(found, key=lambda report: (_BADNESS[report.outcome], _BADNESS[_meaning(report.found)]))
+
+
+_BADNESS: Final[dict[Verdict, int]] = {"FAIL": 0, "INCOMPLETE": 1, "PASS": 2}
+
+
+def _meaning(outcome: str) -> Verdict:
+    return _MEANING.get(outcome, "PASS")
 
 
 _AT_THE_LINE: Final = "look at the named place, then at who wrote it"

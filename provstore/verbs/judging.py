@@ -8,9 +8,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from provstore import __version__
+from provstore.errors import IntegrityError, MalformedError, NotFoundError, NotHeldError
 from provstore.gates.policy import Policy, load_policy
 from provstore.gates.verdict import judge_all
 from provstore.ids import RawId, digests
+from provstore.records.packet import Entry
 from provstore.records.verdict import GateOutcome, Verdict
 from provstore.reports import Check, Metric, ShownVerdict, VerifyReport
 from provstore.store import objects
@@ -42,7 +44,7 @@ class Judging(NamedTuple):
     @property
     def checks(self) -> tuple[Check, ...]:
         """The verdict's findings as checks of a report."""
-        return checks_of(self.verdict, self.roles)
+        return checks_of(self.verdict, self.roles) + _reason(self.verdict, self.policy)
 
     @property
     def settles(self) -> tuple[str, ...]:
@@ -99,21 +101,46 @@ _loaded: Final = lru_cache(maxsize=8)(load_policy)
 _WORST: Final = {"PASS": 0, "INCOMPLETE": 1, "FAIL": 2}
 
 
-def judged(report: VerifyReport, judgings: Sequence[Judging], ids: Sequence[str] = ()) -> VerifyReport:
+_UNUSABLE: Final = (IntegrityError, MalformedError, NotFoundError, NotHeldError)
+"""What keeps a policy that a packet carries from being judged by."""
+
+
+def _reason(verdict: Verdict, policy: Policy) -> tuple[Check, ...]:
+    """Say why an outcome is INCOMPLETE where no finding does: a policy that requires nothing cannot pass."""
+    own = {gate.name for gate in policy.gate if gate.needed}
+    told = any(gate.required and gate.outcome == "UNKNOWN" for gate in verdict.gates)
+    if verdict.outcome != "INCOMPLETE" or (own and told):
+        return ()
+    about = f"policy {verdict.policy_name} {verdict.policy_version}"
+    if own:
+        code, message = "no-gate-applied", f"no gate that {about} requires applies to this packet"
+    else:
+        code, message = "no-required-gate", f"no gate of {about} is required, so it can pass nothing"
+    return (Check(check="gate", outcome="UNKNOWN", code=code, message=message),)
+
+
+def judged(
+    report: VerifyReport,
+    judgings: Sequence[Judging],
+    ids: Sequence[str] = (),
+    unusable: Sequence[Check] = (),
+) -> VerifyReport:
     """Return a report on integrity and closure with what policies say added; never a better outcome.
 
     Args:
         report: what was found about the bytes.
         judgings: what each policy says.
         ids: ids under which the verdicts are kept; missing ones are not kept.
+        unusable: a finding for each policy that could not be judged by.
     """
     names = [*ids, *[""] * len(judgings)]
     outcomes = [report.outcome, *(judging.verdict.outcome for judging in judgings)]
+    outcomes += ["INCOMPLETE"] * bool(unusable)
     numbers = {(m.convention, m.value): m for judging in judgings for m in judging.metrics}
     return msgspec.structs.replace(
         report,
         outcome=max(outcomes, key=_WORST.__getitem__),
-        checks=report.checks + tuple(check for judging in judgings for check in judging.checks),
+        checks=(*report.checks, *(check for judging in judgings for check in judging.checks), *unusable),
         metrics=report.metrics + tuple(numbers.values()),
         verdicts=tuple(shown(j.verdict, id) for j, id in zip(judgings, names, strict=False)),
         settles=tuple(sorted({place for judging in judgings for place in judging.settles})),
@@ -135,13 +162,65 @@ def unjudged(reader: Reader, packet: RawId, report: VerifyReport) -> VerifyRepor
     return msgspec.structs.replace(report, checks=(*report.checks, check))
 
 
+def _own(reader: Reader, packet: RawId) -> list[Entry]:
+    """Return the entries of a packet that are policies and state what their bytes are."""
+    entries = objects.packet(reader, packet).entries
+    return [e for e in entries if e.kind == "policy" and e.blake3 is not None and e.custody != "declared"]
+
+
 def own_policies(reader: Reader, packet: RawId) -> list[tuple[str, bytes]]:
-    """Return role and bytes of every policy that a packet carries and that is held here."""
-    found = []
-    for entry in objects.packet(reader, packet).entries:
-        if entry.kind == "policy" and entry.blake3 is not None and entry.custody != "declared":
-            found.append((entry.role, objects.read_member(reader, entry.blake3, entry.sha256, entry.custody)))
-    return found
+    """Return role and bytes of every policy that a packet carries.
+
+    Raises:
+        NotHeldError: the bytes of one are not here.
+        IntegrityError: the bytes of one are damaged.
+    """
+    return [
+        (entry.role, objects.read_member(reader, entry.blake3, entry.sha256, entry.custody))
+        for entry in _own(reader, packet)
+    ]
+
+
+def judge_own(
+    reader: Reader, packet: RawId, *, at: Sequence[Path] = ()
+) -> tuple[list[Judging], tuple[Check, ...]]:
+    """Judge a packet under every policy that it carries.
+
+    Args:
+        reader: store or pack that holds the packet.
+        packet: its id.
+        at: directories where members may lie that are kept outside.
+
+    Returns:
+        A verdict for each policy that can be judged by, and an UNKNOWN check for each other one: what a
+        packet carries may be absent or damaged, and must not hide what is found about the rest.
+    """
+    judgings = []
+    unusable = []
+    for entry in _own(reader, packet):
+        try:
+            data = objects.read_member(reader, entry.blake3, entry.sha256, entry.custody)
+            judgings.append(judge(reader, packet, data, where=entry.role, at=at))
+        except _UNUSABLE as error:
+            message = f"nothing was judged by this policy of the packet: {error.message}"
+            unusable.append(
+                Check(check="gate", outcome="UNKNOWN", code=error.code, role=entry.role, message=message)
+            )
+    return judgings, tuple(unusable)
+
+
+def set_aside(reader: Reader, packet: RawId, report: VerifyReport) -> VerifyReport:
+    """Return a report on a part or a directory that says which policies of the packet were not judged."""
+    roles = [entry.role for entry in objects.packet(reader, packet).entries if entry.kind == "policy"]
+    if not roles:
+        return report
+    check = Check(
+        check="gate",
+        outcome="NOT-APPLICABLE",
+        code="policies-not-judged",
+        message=f"policies judge a whole packet, so its own were not judged: {', '.join(roles)}",
+    )
+    return msgspec.structs.replace(report, checks=(*report.checks, check))
 
 
 def policy_of(reader: Reader, packet: RawId, role: str) -> bytes:

@@ -180,12 +180,14 @@ def _publish(
     reached("pack-directory-synced")
 
 
-def unpack(store: Store, path: str | bytes | os.PathLike[str]) -> UnpackReport:
+def unpack(store: Store, path: str | bytes | os.PathLike[str], *, refs: bool = True) -> UnpackReport:
     """Bring the packets of a pack into a store; everything is checked before anything is visible.
 
     Args:
         store: receives records, objects and refs.
         path: the pack file.
+        refs: take over the pack's names as refs; without them its packets go by their ids, and ``gc``
+            removes them after its grace period unless something refers to them.
 
     Raises:
         PackError, IntegrityError: the pack is cut, altered or lies; the store is unchanged.
@@ -204,7 +206,7 @@ def unpack(store: Store, path: str | bytes | os.PathLike[str]) -> UnpackReport:
                 for needed in closure.packet(packet):
                     take(stage, pack_reader, needed)
             names = []
-            for name, packet in roots:
+            for name, packet in roots if refs else ():
                 if not name:
                     continue
                 here = store.ref(check_role(name, pack_reader.where))

@@ -197,6 +197,8 @@ def _attempt(store: Store, plan: _Plan, options: SealOptions, progress: Reporter
         )
         made = [entries.seal_entry(work, source, exclude=options.exclude) for source in plan.sources]
         _refuse(work, options)
+        work.notes += [f"{show(path)}: a hole, it could not be read ({why})" for path, why in work.unreadable]
+        work.notes += [f"{show(path)}: a pointer stands in for its payload" for path in work.pointers]
         _require(work, made, options.require)
         _evidence(work, made, plan.claims)
         packet = Packet(

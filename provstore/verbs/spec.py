@@ -17,6 +17,9 @@ from provstore.records.packet import Kind
 FORMAT: Final = "provstore/packet-spec/v1"
 
 MAX_SPEC_BYTES: Final = 2 << 20
+
+HEAD_BYTES: Final = 64 << 10
+"""So much of the beginning of a file tells whether it is a spec."""
 """Largest spec; some 8,000 entries fit into it."""
 
 MAX_LINE_DOTS: Final = 100
@@ -161,7 +164,8 @@ def load_spec(data: bytes, where: str, variables: Mapping[str, str]) -> LoadedSp
 def is_spec(data: bytes) -> bool:
     """Say whether bytes look like a packet spec of any version."""
     return (
-        re.search(rb'(?m)^[ \t]*+format[ \t]*+=[ \t]*+["\']provstore/packet-spec/', data[:65536]) is not None
+        re.search(rb'(?m)^[ \t]*+format[ \t]*+=[ \t]*+["\']provstore/packet-spec/', data[:HEAD_BYTES])
+        is not None
     )
 
 
