@@ -33,9 +33,6 @@ IMPLIED_EXCLUDES: Final[dict[str, tuple[str, ...]]] = {
 EMPTY_TREE: Final = merkle.build([])[-1][0]
 """Id of a directory without members."""
 
-MAX_MANIFEST_BYTES: Final = 64 << 20
-"""Largest checksum file; it is read and kept in one piece."""
-
 FOLLOWED: Final = frozenset({"model"})
 """Kinds whose symlinks always stand for their targets, as in the cache layout of a Hub client."""
 
@@ -252,10 +249,10 @@ def origins(spec: EntrySpec | None) -> tuple[Origin, ...]:
 def _manifest(work: Work, source: Source) -> tuple[list[ChecksumLine], RawId]:
     """Read a checksum file, keep it in the store, and return its lines and id."""
     path = source.manifest or b""
-    data = read_file(path, MAX_MANIFEST_BYTES)
-    if len(data) > MAX_MANIFEST_BYTES:
+    data = read_file(path, pins.MAX_MANIFEST_BYTES)
+    if len(data) > pins.MAX_MANIFEST_BYTES:
         raise SpecError(
-            source.place, f"{show(path)} is larger than any manifest ({MAX_MANIFEST_BYTES} bytes)"
+            source.place, f"{show(path)} is larger than any manifest ({pins.MAX_MANIFEST_BYTES} bytes)"
         )
     found = digests(data)
     if not work.stage.has_object(found.blake3):

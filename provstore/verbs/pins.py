@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from provstore.errors import EmptyError, SpecError
 from provstore.files.checksums import ChecksumLine
 from provstore.paths import check_path, show
 from provstore.records.tree import TreeEntry
+
+MAX_MANIFEST_BYTES: Final = 256 << 20
+"""Largest checksum file that is read: two million lines of usual length."""
 
 
 class ManifestView(NamedTuple):

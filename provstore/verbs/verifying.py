@@ -220,7 +220,7 @@ class _Verification:
             if pin.kind != "manifest":
                 continue
             try:
-                data = objects.read(self.reader, to_raw(pin.value))
+                data = objects.read(self.reader, to_raw(pin.value), pins.MAX_MANIFEST_BYTES)
                 lines = list(parse_checksums(data, f"manifest of {entry.role}", "sha256"))
                 view = pins.view_manifest(lines, pin.prefix, b"/", None, entry.role)
             except NotHeldError:
