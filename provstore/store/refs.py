@@ -51,7 +51,7 @@ def _text(id: RawId | None) -> str:
 
 
 def check_moves(moves: list[RefMove], current: Callable[[str], RawId | None]) -> None:
-    """Check what moves expect of refs against what the refs name now; a ref that is there already is fine.
+    """Check what moves expect of refs against what the refs name now.
 
     Raises:
         RefConflictError: a ref names another packet than expected.
@@ -59,7 +59,7 @@ def check_moves(moves: list[RefMove], current: Callable[[str], RawId | None]) ->
     pending: dict[str, RawId | None] = {}
     for move in moves:
         found = pending[move.name] if move.name in pending else current(move.name)
-        if not isinstance(move.expected, AnyRef) and found not in (move.expected, move.id):
+        if not isinstance(move.expected, AnyRef) and move.expected != found:
             raise RefConflictError(move.name, _text(move.expected), _text(found))
         pending[move.name] = move.id
 

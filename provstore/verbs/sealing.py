@@ -24,7 +24,7 @@ from provstore.files.excluding import Excluder
 from provstore.files.hashing import read_file
 from provstore.files.outcome import Options
 from provstore.files.progress import Meter, Reporter
-from provstore.ids import RawId
+from provstore.ids import RawId, is_prefix
 from provstore.paths import check_role, show
 from provstore.records.observation import Observation
 from provstore.records.packet import Claim, Entry, Packet
@@ -123,9 +123,16 @@ def seal_paths(
         sources.append(Source(role=role, kind=entries.known_kind(options.kind), path=path))
     if len({source.role for source in sources}) != len(sources):
         raise UsageError("two paths have the same last name; seal them with a spec that gives them roles")
-    ref = name if name is not None else show(os.path.basename(raw[0]) or b"root")
+    ref = name if name is not None else _own_name(raw[0])
     plan = _Plan(sources, None, check_role(ref, "--name"), (), (), {})
     return _seal(store, plan, options, progress)
+
+
+def _own_name(path: bytes) -> str:
+    """Return the ref that a path gives: its last name, with the one above it where that reads as an id."""
+    above, base = os.path.split(path)
+    name = show(base or b"root")
+    return f"{show(os.path.basename(above) or b'root')}/{name}" if is_prefix(name) else name
 
 
 def seal_spec(

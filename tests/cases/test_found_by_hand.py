@@ -26,6 +26,14 @@ def test_no_ref_can_pose_as_an_id(kind: str, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="reads as an id"):
             seal(store, other, name=name)
     assert resolve(store, packet.hex()) == packet
+    store.close()
+
+
+def test_a_directory_named_like_an_id_gets_a_ref_that_says_where_it_lies(tmp_path: Path) -> None:
+    store = MemoryStore()
+    tree = plant(tmp_path / "snapshots" / ("a" * 40), {"f": "1"})
+    report = seal_paths(store, [tree])
+    assert report.name == "snapshots/" + "a" * 40
 
 
 @pytest.mark.parametrize("harm", ["cut", "gone"])
@@ -56,16 +64,6 @@ def test_a_pack_whose_name_is_taken_comes_in_without_it(tmp_path: Path) -> None:
     report = unpack(ours, tmp_path / "p.pack", refs=False)
     assert (report.names, ours.ref("run")) == ((), mine)
     assert verify(ours, packet).outcome == "PASS"
-
-
-def test_a_ref_that_somebody_set_alike_meanwhile_is_no_conflict(tmp_path: Path) -> None:
-    store = MemoryStore()
-    packet = seal(store, plant(tmp_path / "t", {"f": "1"}), name="run")
-    with store.stage() as stage:
-        stage.set_ref("run", packet, expected=None)
-        stage.add_cached({b"k": b"v"})
-        stage.commit()
-    assert store.ref("run") == packet
 
 
 def test_holes_and_pointers_that_were_allowed_are_told(tmp_path: Path) -> None:
