@@ -8,7 +8,6 @@ import msgspec
 from provstore.errors import MalformedError
 from provstore.evidence import expressions
 from provstore.evidence.finding import quoted
-from provstore.evidence.jsonreader import Number
 from provstore.evidence.serverlog import takes_exponential_time
 from provstore.gates.evidence import Evidence, Found, alike, fits, number, shown, uses
 from provstore.gates.findings import Findings
@@ -339,10 +338,3 @@ def reference_code(text: str, form: str) -> str:
     if _COMMIT.fullmatch(text):
         return ""
     return "abbreviated-reference" if _ABBREVIATED.fullmatch(text) else "mutable-reference"
-
-
-def as_number(value: object) -> float | None:
-    """Return a policy's number: an integer, or a decimal written as TOML writes it."""
-    if isinstance(value, Number):
-        return value.double
-    return float(value) if type(value) is int else None

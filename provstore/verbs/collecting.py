@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from typing import Final, NamedTuple
 
-from provstore.errors import IntegrityError, MalformedError, StoreBusyError, StoreDamagedError
+from provstore.errors import IntegrityError, StoreBusyError, StoreDamagedError
 from provstore.ids import RawId, to_raw
 from provstore.records import decode
 from provstore.reports import GcReport
 from provstore.store import objects
 from provstore.store.protocol import Reader, Store
 from provstore.verbs.closing import Closure, Needed
-from provstore.verbs.keeping import verdict_ids
+from provstore.verbs.keeping import is_here, verdict_ids
 
 GRACE_S: Final = 14 * 24 * 3600
 """How long a packet that lost its ref stays, unless asked otherwise."""
@@ -42,20 +42,12 @@ def roots(reader: Reader, since_ns: int) -> dict[RawId, str]:
         elif step.id in kept:
             ids = (step.observation,)
         for id in ids:
-            if id is not None and id not in kept and _is_here(reader, id):
+            if id is not None and id not in kept and is_here(reader, id):
                 kept[id] = step.name
     for packet in list(kept):
         for id in verdict_ids(reader, packet):
             kept.setdefault(id, kept[packet])
     return kept
-
-
-def _is_here(reader: Reader, id: RawId) -> bool:
-    """Say whether a record is in the store, be it whole or damaged."""
-    try:
-        return reader.record(id) is not None
-    except (IntegrityError, MalformedError, StoreDamagedError):
-        return True
 
 
 def reach(
@@ -94,7 +86,7 @@ def reach(
         data = objects.record(reader, id)
         if b'"parents":' in data:
             parents = [to_raw(parent) for parent in getattr(decode(data), "parents", ())]
-            todo += [p for p in parents if p not in closure.records and _is_here(reader, p)]
+            todo += [p for p in parents if p not in closure.records and is_here(reader, p)]
     return closure, walked
 
 

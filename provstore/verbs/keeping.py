@@ -41,10 +41,10 @@ def keep(store: Store, verdict: Verdict, policy: bytes, facts: Iterable[tuple[Ra
 
 def verdict_ids(reader: Reader, packet: RawId) -> tuple[RawId, ...]:
     """Return the ids of the verdicts that were kept for a packet, oldest first."""
-    return tuple(id for id in reader.verdicts(packet) if _is_here(reader, id))
+    return tuple(id for id in reader.verdicts(packet) if is_here(reader, id))
 
 
-def _is_here(reader: Reader, id: RawId) -> bool:
+def is_here(reader: Reader, id: RawId) -> bool:
     """Say whether a record is in the store, be it whole or damaged."""
     try:
         return reader.record(id) is not None
