@@ -155,6 +155,13 @@ ORDER: tuple[str, ...] = (
     "provstore.gates.registry",
     "provstore.gates.policy",
     "provstore.gates.verdict",
+    # graph
+    "provstore.graph",
+    "provstore.graph.nodes",
+    "provstore.graph.relations",
+    "provstore.graph.statements",
+    "provstore.graph.index",
+    "provstore.graph.documents",
     # verbs
     "provstore.verbs",
     "provstore.verbs.closing",

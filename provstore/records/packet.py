@@ -1,6 +1,6 @@
 """Packets: the sealed manifest over entries; its id covers everything a person can read in it."""
 
-from typing import Final, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 
@@ -136,6 +136,34 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     limits: tuple[str, ...] = ()
 
 
+class ScopeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What must stay the same for one kind of claim to carry over to another context.
+
+    Attributes:
+        claim: kind of claim.
+        preserve: dimensions that must be preserved, sorted.
+        statement: the sentence this rule puts into data, for people.
+        evidence: roles that the sentence rests on.
+    """
+
+    claim: Literal["performance", "exactness", "method", "treatment", "accounting"]
+    preserve: tuple[str, ...]
+    statement: str
+    evidence: tuple[str, ...] = ()
+
+
+class Scope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Where a packet stands, and what carries from there.
+
+    Attributes:
+        at: its own value in each dimension; a number with a fraction is its source text.
+        rules: in the order of the spec.
+    """
+
+    at: dict[str, str | Annotated[int, msgspec.Meta(ge=-(1 << 53) + 1, le=(1 << 53) - 1)] | bool] = {}
+    rules: tuple[ScopeRule, ...] = ()
+
+
 class Packet(
     msgspec.Struct,
     frozen=True,
@@ -152,12 +180,14 @@ class Packet(
         entries: sorted by role, each role once, no role above another.
         claims: values that it stands for, sorted by name.
         parents: hex ids of packets that it continues or replays.
+        scope: where it stands and what carries from there.
     """
 
     entries: tuple[Entry, ...]
     name: str | None = None
     claims: tuple[Claim, ...] = ()
     parents: tuple[str, ...] = ()
+    scope: Scope | None = None
 
 
 def check_packet(packet: Packet, where: str = "packet") -> Packet:

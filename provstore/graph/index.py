@@ -1,0 +1,85 @@
+"""What a graph index can do; a store keeps one beside itself, memory holds one where nothing is written."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+from provstore.graph.nodes import Node, NodeKind
+from provstore.graph.relations import Relation, RelationKind
+from provstore.graph.statements import Statements
+
+
+class Edge(NamedTuple):
+    """One step as a walk meets it.
+
+    Attributes:
+        kind: what the relation says.
+        node: number of the node at the other end.
+        statement: number of where it is stated; see :meth:`Index.statement`.
+    """
+
+    kind: RelationKind
+    node: int
+    statement: int
+
+
+class Statement(NamedTuple):
+    """Where a relation is stated; see :class:`~provstore.graph.relations.Relation`."""
+
+    stated_by: str
+    location: str
+    reason: str
+
+
+class Unit(NamedTuple):
+    """What was taken into the index in one piece: all relations that one packet, verdict or document gives.
+
+    Attributes:
+        id: hex id of the packet or verdict, or of the tree it was the first to bring.
+        relations: its edges.
+        statements: what its documents state, by the hex id (BLAKE3) of the document's object.
+    """
+
+    id: str
+    relations: Iterable[Relation]
+    statements: dict[str, Statements]
+
+
+class Index(Protocol):
+    """Relations in both directions, nodes by number, and what documents state."""
+
+    def number(self, node: Node) -> int | None:
+        """Return the number of a node, or None when nothing speaks of it."""
+
+    def node(self, number: int) -> Node:
+        """Return the node with a number.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+
+    def out(self, number: int, kinds: frozenset[RelationKind] | None = None) -> Iterator[Edge]:
+        """Yield the edges that start from a node, sorted by kind and target; of some kinds only, if given."""
+
+    def into(self, number: int, kinds: frozenset[RelationKind] | None = None) -> Iterator[Edge]:
+        """Yield the edges that lead to a node, sorted by kind and source; of some kinds only, if given."""
+
+    def statement(self, number: int) -> Statement:
+        """Return where a relation is stated."""
+
+    def nodes(self, kind: NodeKind, prefix: str = "") -> Iterator[tuple[int, Node]]:
+        """Yield the nodes of a kind whose keys begin with a prefix, sorted by key."""
+
+    def stated(self) -> Iterator[tuple[str, Statements]]:
+        """Yield what every document states, with the hex id of its object, sorted by that id."""
+
+    def stated_by(self, object_hex: str) -> Statements | None:
+        """Return what one document states."""
+
+    def units(self) -> frozenset[str]:
+        """Return the ids of everything that was taken in."""
+
+    def add(self, units: Iterable[Unit]) -> None:
+        """Take in more, all or nothing; a unit that is there already is left alone."""
+
+    def close(self) -> None:
+        """Release everything; closing twice is fine."""
