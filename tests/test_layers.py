@@ -161,6 +161,10 @@ ORDER: tuple[str, ...] = (
     "provstore.graph.relations",
     "provstore.graph.statements",
     "provstore.graph.index",
+    "provstore.graph.places",
+    "provstore.graph.scope",
+    "provstore.graph.coverage",
+    "provstore.graph.claims",
     "provstore.graph.documents",
     # verbs
     "provstore.verbs",

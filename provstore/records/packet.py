@@ -152,16 +152,29 @@ class ScopeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     evidence: tuple[str, ...] = ()
 
 
+def rule_text(rule: ScopeRule) -> str:
+    """Return a rule as one line for people.
+
+    Example:
+        >>> rule_text(ScopeRule(claim="method", preserve=("cards", "kv"), statement="Holds as built."))
+        'method: preserve cards, kv. Holds as built.'
+    """
+    kept = ", ".join(rule.preserve) or "nothing"
+    return f"{rule.claim}: preserve {kept}. {rule.statement}"
+
+
 class Scope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Where a packet stands, and what carries from there.
 
     Attributes:
         at: its own value in each dimension; a number with a fraction is its source text.
         rules: in the order of the spec.
+        described_as: what other documents call it, as graph nodes: ``family-packet:FAMILY/ID``.
     """
 
     at: dict[str, str | Annotated[int, msgspec.Meta(ge=-(1 << 53) + 1, le=(1 << 53) - 1)] | bool] = {}
     rules: tuple[ScopeRule, ...] = ()
+    described_as: tuple[str, ...] = ()
 
 
 class Packet(
@@ -223,4 +236,18 @@ def check_packet(packet: Packet, where: str = "packet") -> Packet:
             raise CanonError(where, f"entry {entry.role!r} has a negative total")
     for parent in packet.parents:
         to_raw(parent, where)
+    if packet.scope is not None:
+        _check_scope(packet.scope, where)
     return packet
+
+
+def _check_scope(scope: Scope, where: str) -> None:
+    names = [*scope.at, *(name for rule in scope.rules for name in rule.preserve)]
+    for name in names:
+        if not name or "=" in name or name != name.strip():
+            raise CanonError(where, f"{name[:80]!r} is no name of a dimension")
+    for rule in scope.rules:
+        if list(rule.preserve) != sorted(set(rule.preserve)):
+            raise CanonError(
+                where, f"what a scope rule of {rule.claim} preserves is not sorted, or there twice"
+            )

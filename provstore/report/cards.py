@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from provstore.paths import show
 from provstore.report.judged import verdict_lines
 from provstore.report.text import amount, columns, count, indented
 from provstore.reports import ShownClaim, ShownEntry, ShowReport
@@ -25,6 +26,7 @@ def show_lines(report: ShowReport) -> Iterator[str]:
         yield from _entry(entry)
     for claim in report.claims:
         yield from _claim(claim)
+    yield from _scope(report)
     yield from verdict_lines(report.verdicts)
     if report.observations:
         yield "observed"
@@ -46,6 +48,15 @@ def _entry(entry: ShownEntry) -> Iterator[str]:
         rows.append(("symlinks", "followed"))
     rows += [("fact", fact) for fact in entry.facts]
     yield from indented(columns(rows))
+
+
+def _scope(report: ShowReport) -> Iterator[str]:
+    if report.scope or report.scope_rules or report.described_as:
+        yield "scope"
+        rows = [(show(name), show(str(value))) for name, value in sorted(report.scope.items())]
+        rows += [("described as", show(name)) for name in report.described_as]
+        rows += [("rule", show(text)) for text in report.scope_rules]
+        yield from indented(columns(rows))
 
 
 def _claim(claim: ShownClaim) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+import msgspec
+
 from provstore.reports.base import Report
 from provstore.reports.judged import ShownVerdict
 
@@ -65,6 +67,9 @@ class ShowReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
         size_bytes: sum of the known sizes.
         observations: circumstances of the seals that made it, where known.
         verdicts: verdicts that were kept for it, oldest first; empty unless they were asked for.
+        scope: where it stands, by dimension.
+        scope_rules: what must be preserved for its claims to carry over, one text a rule.
+        described_as: what other documents call it.
     """
 
     packet: str
@@ -77,6 +82,9 @@ class ShowReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     size_bytes: int
     observations: tuple[str, ...] = ()
     verdicts: tuple[ShownVerdict, ...] = ()
+    scope: dict[str, str | int | bool] = msgspec.field(default_factory=dict)
+    scope_rules: tuple[str, ...] = ()
+    described_as: tuple[str, ...] = ()
 
 
 class StatsReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):

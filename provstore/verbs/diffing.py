@@ -12,7 +12,7 @@ from provstore.ids import RawId, to_raw
 from provstore.merkle import Fetch
 from provstore.paths import show
 from provstore.records.facts import Fact, Facts
-from provstore.records.packet import Entry, Packet
+from provstore.records.packet import Entry, Packet, rule_text
 from provstore.records.tree import TreeEntry
 from provstore.reports import DiffReport, FactChange, KeptFact, MemberChange
 from provstore.reports import Side as ReportSide
@@ -247,6 +247,14 @@ class _Diff:
                 texts = [f"{c.value} {c.unit} ({c.convention})" if c else None for c in (x, y)]
                 change = FactChange(role="", path="", key=f"claim.{name}", from_=texts[0], to=texts[1])
                 self.facts["result"].append(change)
+        self.scope_fields()
+
+    def scope_fields(self) -> None:
+        before, after = _scope(self.a.packet), _scope(self.b.packet)
+        for key in sorted(before.keys() | after.keys()):
+            x, y = before.get(key), after.get(key)
+            if x != y:
+                self.facts["identity"].append(FactChange(role="", path="", key=key, from_=x, to=y))
 
     def facts_of(self, side: Side, entry: Entry) -> dict[tuple[str, str], Fact]:
         found: dict[tuple[str, str], Fact] = {}
@@ -362,3 +370,14 @@ def diff(a: Side, b: Side) -> DiffReport:
         What was added, removed and changed, which facts differ in which layer, and what stayed.
     """
     return _Diff(a, b).run()
+
+
+def _scope(packet: Packet) -> dict[str, str]:
+    if packet.scope is None:
+        return {}
+    found = {f"scope.{name}": str(value) for name, value in packet.scope.at.items()}
+    for number, rule in enumerate(packet.scope.rules, 1):
+        found[f"scope.rule.{number}"] = rule_text(rule)
+    if packet.scope.described_as:
+        found["scope.described_as"] = ", ".join(packet.scope.described_as)
+    return found

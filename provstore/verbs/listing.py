@@ -9,7 +9,7 @@ from provstore.ids import Buffer, RawId, to_raw
 from provstore.paths import show, unshow
 from provstore.records.facts import Facts
 from provstore.records.observation import Observation
-from provstore.records.packet import Entry
+from provstore.records.packet import Entry, rule_text
 from provstore.reports import Listed, RefStep, ShownClaim, ShownEntry, ShowReport, StatsReport
 from provstore.store import objects
 from provstore.store.protocol import Reader
@@ -128,6 +128,9 @@ def show_packet(reader: Reader, packet: RawId, *, verdicts: bool = False) -> Sho
         size_bytes=sum(entry.size_bytes or 0 for entry in found.entries),
         observations=tuple(notes),
         verdicts=judging.verdicts(reader, packet) if verdicts else (),
+        scope={} if found.scope is None else found.scope.at,
+        scope_rules=() if found.scope is None else tuple(rule_text(rule) for rule in found.scope.rules),
+        described_as=() if found.scope is None else found.scope.described_as,
     )
 
 

@@ -27,7 +27,7 @@ from provstore.files.progress import Meter, Reporter
 from provstore.ids import RawId, is_prefix
 from provstore.paths import check_role, show
 from provstore.records.observation import Observation
-from provstore.records.packet import Claim, Entry, Packet
+from provstore.records.packet import Claim, Entry, Packet, Scope
 from provstore.reports import EntrySummary, Excluded, SealReport
 from provstore.store.objects import Records
 from provstore.store.protocol import Store
@@ -82,6 +82,7 @@ class _Plan(NamedTuple):
     claims: tuple[Claim, ...]
     parents: tuple[str, ...]
     variables: dict[str, str]
+    scope: Scope | None = None
 
 
 def seal_paths(
@@ -173,13 +174,22 @@ def seal_spec(
     unused = sorted(set(variables or {}) - set(loaded.variables))
     if unused:
         raise SpecError(show(path), f"--set gives {', '.join(unused)}, which no path uses")
-    plan = _Plan(sources, spec.name, ref, _claims(spec), tuple(spec.parents), loaded.variables)
+    plan = _Plan(sources, spec.name, ref, _claims(spec), tuple(spec.parents), loaded.variables, _scope(spec))
     return _seal(store, plan, options, progress)
 
 
 def _claims(spec: PacketSpec) -> tuple[Claim, ...]:
     claims = [Claim(**msgspec.structs.asdict(claim)) for claim in spec.claim]
     return tuple(sorted(claims, key=lambda claim: claim.name))
+
+
+def _scope(spec: PacketSpec) -> Scope | None:
+    if spec.scope is None:
+        return None
+    rules = (
+        msgspec.structs.replace(rule, preserve=tuple(sorted(set(rule.preserve)))) for rule in spec.scope.rule
+    )
+    return Scope(at=spec.scope.at, rules=tuple(rules), described_as=spec.scope.described_as)
 
 
 def _seal(store: Store, plan: _Plan, options: SealOptions, progress: Reporter | None) -> SealReport:
@@ -207,12 +217,13 @@ def _attempt(store: Store, plan: _Plan, options: SealOptions, progress: Reporter
         work.notes += [f"{show(path)}: a hole, it could not be read ({why})" for path, why in work.unreadable]
         work.notes += [f"{show(path)}: a pointer stands in for its payload" for path in work.pointers]
         _require(work, made, options.require)
-        _evidence(work, made, plan.claims)
+        _evidence(work, made, plan)
         packet = Packet(
             entries=tuple(sorted(made, key=lambda entry: entry.role.encode())),
             name=plan.packet_name,
             claims=plan.claims,
             parents=tuple(sorted(plan.parents)),
+            scope=plan.scope,
         )
         packet_id, data = records.encode(packet)
         if not stage.has_record(packet_id):
@@ -321,18 +332,21 @@ def _fits(excluder: Excluder, role: bytes) -> bool:
     return False
 
 
-def _evidence(work: Work, made: Sequence[Entry], claims: Sequence[Claim]) -> None:
-    """Refuse claims that rest on what is not in the packet."""
+def _evidence(work: Work, made: Sequence[Entry], plan: _Plan) -> None:
+    """Refuse claims and scope rules that rest on what is not in the packet."""
     packet = Packet(entries=tuple(made))
+    resting = [(f"claim {claim.name!r}", claim.evidence) for claim in plan.claims]
+    if plan.scope is not None:
+        resting += [(f"the scope rule of {rule.claim}", rule.evidence) for rule in plan.scope.rules]
     absent = []
-    for claim in claims:
-        for place in claim.evidence:
+    for what, places in resting:
+        for place in places:
             if any(place == entry.role for entry in made):
                 continue
             try:
                 find_member(work.known.fetch, packet, show(place))
             except NotFoundError:
-                absent.append(f"claim {claim.name!r} rests on {place}, which is not in the packet")
+                absent.append(f"{what} rests on {place}, which is not in the packet")
     if absent:
         raise PinMismatchError(absent)
 

@@ -9,10 +9,11 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from provstore import canon
-from provstore.errors import NewerFormatError, ProvError, SpecError
+from provstore.errors import NewerFormatError, ProvError, SpecError, UsageError
+from provstore.graph.nodes import parse_node
 from provstore.ids import to_raw
 from provstore.paths import MAX_ROLE_BYTES, check_role, first_below, show
-from provstore.records.packet import Kind
+from provstore.records.packet import Kind, ScopeRule
 
 FORMAT: Final = "provstore/packet-spec/v1"
 
@@ -90,6 +91,20 @@ class ClaimSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     limits: tuple[str, ...] = ()
 
 
+class ScopeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The ``[scope]`` of a spec.
+
+    Attributes:
+        at: the packet's own value in each dimension, such as ``cards = 4``; a fraction is written as text.
+        rule: what must be preserved for a kind of claim to carry over.
+        described_as: what other documents call the packet, such as ``family-packet:FAMILY/ID``.
+    """
+
+    at: dict[str, str | int | bool] = {}
+    rule: tuple[ScopeRule, ...] = ()
+    described_as: tuple[str, ...] = ()
+
+
 class PacketSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A whole spec.
 
@@ -99,6 +114,7 @@ class PacketSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         entry: its entries, at least one.
         claim: values the packet stands for.
         parents: ids of packets it continues.
+        scope: where the packet stands and what carries from there.
     """
 
     format: str
@@ -106,6 +122,7 @@ class PacketSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     entry: tuple[EntrySpec, ...]
     claim: tuple[ClaimSpec, ...] = ()
     parents: tuple[str, ...] = ()
+    scope: ScopeSpec | None = None
 
 
 class LoadedSpec(NamedTuple):
@@ -218,10 +235,28 @@ def _check_roles(spec: PacketSpec, where: str, places: Sequence[str]) -> None:
     for before, name in itertools.pairwise(sorted(names)):
         if before == name:
             raise SpecError(where, f"claim {name!r} is there twice")
-    for claim in spec.claim:
-        for evidence in claim.evidence:
+    resting = [(f"claim {claim.name!r}", claim.evidence) for claim in spec.claim]
+    if spec.scope is not None:
+        resting += [(f"the scope rule of {rule.claim}", rule.evidence) for rule in spec.scope.rule]
+        _check_scope(spec.scope, where)
+    for what, cited in resting:
+        for evidence in cited:
             if len(evidence) > MAX_ROLE_BYTES or not _is_covered(evidence, roles):
-                raise SpecError(where, f"claim {claim.name!r} rests on {evidence!r}, which is no role")
+                raise SpecError(where, f"{what} rests on {evidence!r}, which is no role")
+
+
+def _check_scope(scope: ScopeSpec, where: str) -> None:
+    for name, value in scope.at.items():
+        if isinstance(value, int) and abs(value) > canon.MAX_INTEGER:
+            raise SpecError(where, f"scope: {name} = {value} is beyond 2**53; write text")
+    for name in (*scope.at, *(name for rule in scope.rule for name in rule.preserve)):
+        if not name or "=" in name or name != name.strip():
+            raise SpecError(where, f"scope: {name[:80]!r} is no name of a dimension")
+    for text in scope.described_as:
+        try:
+            parse_node(text)
+        except UsageError as error:
+            raise SpecError(where, f"scope: {error.message}") from error
 
 
 def _is_covered(evidence: str, roles: Collection[str]) -> bool:

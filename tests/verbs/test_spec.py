@@ -8,11 +8,23 @@ from workbench import SPEC, listed, packet_of, plant, seal_text
 
 from provstore.errors import MalformedError, NewerFormatError, ProvError, SpecError
 from provstore.store.memory import MemoryStore
+from provstore.verbs.diffing import diff, side
+from provstore.verbs.listing import show_packet
 from provstore.verbs.spec import is_spec, load_spec
 
 ENTRY = '[[entry]]\nrole = "e"\nkind = "evidence"\npath = "t"\n'
 DECLARED = '[[entry]]\nrole = "d"\nkind = "file"\nkeep = "declared"\n'
 CLAIM = '[[claim]]\nname = "c"\nvalue = "1"\nunit = "u"\nmetric = "m"\nconvention = "v"\nevidence = ["e"]\n'
+SCOPE = """
+[scope]
+at = { cards = 4, kv = "bfloat16", eager = false, ratio = "0.80" }
+described_as = ["family-packet:fam/one"]
+[[scope.rule]]
+claim = "performance"
+preserve = ["kv", "cards", "kv"]
+statement = "Numbers hold for this topology."
+evidence = ["e"]
+"""
 SHA = "0" * 64
 COMMIT = "0" * 40
 
@@ -33,6 +45,14 @@ REFUSED: list[tuple[str, str, str]] = [
     (SPEC + ENTRY + ENTRY.replace('"e"', '"f"') + 'kind = "evidence"\n', "x.toml", "TOML"),
     (SPEC + ENTRY.replace("evidence", "evidance"), "x.toml:3", "evidance"),
     (SPEC + ENTRY + ENTRY, "x.toml:7", "twice"),
+    (SPEC + ENTRY + SCOPE.replace('"0.80"', "0.80"), "x.toml", "float"),
+    (SPEC + ENTRY + SCOPE.replace("cards = 4", "cards = 9007199254740993"), "x.toml", "2**53"),
+    (SPEC + ENTRY + SCOPE.replace("cards = 4", '"a=b" = 4'), "x.toml", "dimension"),
+    (SPEC + ENTRY + SCOPE.replace('"cards"', '""'), "x.toml", "dimension"),
+    (SPEC + ENTRY + SCOPE.replace('"performance"', '"speed"'), "x.toml", "speed"),
+    (SPEC + ENTRY + SCOPE.replace('["e"]', '["f"]'), "x.toml", "which is no role"),
+    (SPEC + ENTRY + SCOPE.replace("statement", "sentence"), "x.toml", "sentence"),
+    (SPEC + ENTRY + SCOPE.replace("family-packet:fam/one", "fam/one"), "x.toml", "names no node"),
     (SPEC + ENTRY + ENTRY.replace('"e"', '"e/f"'), "x.toml:7", "below"),
     (SPEC + ENTRY.replace('"e"', '"e/f"') + ENTRY, "x.toml:3", "below"),
     (SPEC + ENTRY.replace('"e"', '"../e"'), "x.toml:3", "unsafe"),
@@ -190,3 +210,23 @@ def test_what_is_a_spec() -> None:
     assert is_spec((SPEC + ENTRY).encode())
     assert is_spec(b"format = 'provstore/packet-spec/v9'\n")
     assert not is_spec(b'[tool]\nname = "x"\n')
+
+
+def test_where_a_packet_stands_is_sealed_shown_and_compared(tmp_path: Path) -> None:
+    plant(tmp_path / "t", {"f": "x"})
+    store = MemoryStore()
+    packet = seal_text(store, tmp_path, ENTRY + SCOPE)
+    scope = packet_of(store, packet).scope
+    assert scope is not None
+    assert scope.at == {"cards": 4, "kv": "bfloat16", "eager": False, "ratio": "0.80"}
+    assert scope.rules[0].preserve == ("cards", "kv")
+    card = show_packet(store, packet)
+    assert card.scope == scope.at
+    assert card.scope_rules == ("performance: preserve cards, kv. Numbers hold for this topology.",)
+    assert card.described_as == ("family-packet:fam/one",)
+    other = seal_text(store, tmp_path, ENTRY + SCOPE.replace("cards = 4", "cards = 2"))
+    assert other != packet
+    assert seal_text(store, tmp_path, ENTRY) not in (packet, other)
+    with side(packet.hex(), store) as a, side(other.hex(), store) as b:
+        changes = diff(a, b).identity
+    assert [(c.key, c.from_, c.to) for c in changes] == [("scope.cards", "4", "2")]
