@@ -9,8 +9,8 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from provstore.cli import app
 from provstore.cli.app import options as shared_options
+from provstore.cli.commands import declarations
 from provstore.cli.options import MEANINGS
 from provstore.errors import ProvError, catalogue
 from provstore.evidence import conventions
@@ -30,7 +30,7 @@ def commands_text() -> str:
     lines += [f"- `{names}`: {text}" for names, text in shared.items()]
     lines += ["", "Exit codes, unless a command says more:", ""]
     lines += [f"- `{code}`: {text}" for code, text in MEANINGS.items()]
-    shown = [command for command in app.registered_commands if not command.hidden]
+    shown = [command for command in declarations() if not command.hidden]
     for command in sorted(shown, key=name_of):
         lines += ["", *command_lines(command, set(shared))]
     return "\n".join(lines) + "\n"

@@ -1,20 +1,19 @@
 """The command ``prov``: arguments in, one verb, one answer out."""
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from provstore.cli import diffing, judging, listing, moving, schemas, sealing, upkeep, verifying
-from provstore.cli.app import app
 from provstore.cli.console import Console, refuse, write_document
 from provstore.errors import InputOutputError, ProvError, UsageError
 
-__all__ = ["app", "main"]
+__all__ = ["main"]
 
-COMMAND_GROUPS: Final = (sealing, verifying, judging, diffing, listing, moving, upkeep, schemas)
-"""Modules that add their commands to :data:`app` when they are imported."""
+GARBAGE_AFTER: Final = 50_000
+"""New objects before cyclic garbage is looked for: more than imports make, and they make none."""
 
 INTERRUPTED: Final = 130
 """Stopped by Ctrl-C: 128 and the number of the signal, as shells count."""
@@ -28,9 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: what follows ``prov`` on the command line; None for this process's own.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        gc.set_threshold(GARBAGE_AFTER)
     with _LastResort() as last:
-        last.code = _run(given)
+        last.code = _run(list(sys.argv[1:] if arguments is None else arguments))
+    if arguments is None:
+        gc.freeze()  # the interpreter ends, and need not look through all modules for garbage first
     return last.code
 
 
@@ -39,6 +41,8 @@ def _run(arguments: list[str]) -> int:
     as_json = "--json" in arguments
     try:
         _occupy_closed_streams()
+        from provstore.cli.app import app
+
         app(args=arguments, prog_name="prov")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0

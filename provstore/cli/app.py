@@ -5,12 +5,14 @@ from typing import Annotated
 import typer
 
 from provstore import __version__
+from provstore.cli.commands import Commands
 from provstore.cli.console import Console, write_lines
 from provstore.cli.options import Json, Quiet, Store, notes
 from provstore.errors import UsageError
 
 app = typer.Typer(
     name="prov",
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

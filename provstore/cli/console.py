@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple, NoReturn
 
-import typer
-
 from provstore.errors import InputOutputError, ProvError
 
 Buffer = bytes | bytearray | memoryview
@@ -54,6 +52,8 @@ class Console(NamedTuple):
 
     def answer(self, report: object, lines: Iterable[str]) -> NoReturn:
         """Print a report as JSON or as text on stdout, then leave with the exit code it stands for."""
+        from typer import Exit
+
         from provstore.report.exits import exit_code
 
         code = exit_code(report)
@@ -61,7 +61,7 @@ class Console(NamedTuple):
             write_document(report)
         else:
             write_lines(lines)
-        raise typer.Exit(code)
+        raise Exit(code)
 
 
 def write_lines(lines: Iterable[str]) -> None:

@@ -4,13 +4,16 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from provstore.cli.app import app, console
+from provstore.cli.app import console
+from provstore.cli.commands import room
 from provstore.cli.options import Json, Quiet, Store, notes
+
+commands = room()
 
 Side = Annotated[str, typer.Argument(help="Ref, id, id prefix, pack file or directory.")]
 
 
-@app.command(
+@commands.command(
     epilog=notes(
         "prov diff run-6 run-7",
         "prov diff run-7.pack run/",

@@ -5,11 +5,14 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from provstore.cli.app import app, console
+from provstore.cli.app import console
+from provstore.cli.commands import room
 from provstore.cli.options import Json, Packet, Policy, Quiet, Store, notes
 
+commands = room()
 
-@app.command(
+
+@commands.command(
     epilog=notes(
         "prov explain run-7 tokens --policy policy.toml",
         "prov explain run-7 'claim: decode' --policy policy.toml --json",
@@ -49,7 +52,7 @@ def explain(
     out.answer(reports[0], chain.from_iterable(map(explain_lines, reports)))
 
 
-@app.command(
+@commands.command(
     epilog=notes(
         "prov metrics bench.json --convention conventional-intervals",
         "prov metrics timestamps.log --convention legacy --json",

@@ -5,14 +5,17 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from provstore.cli.app import app, console
+from provstore.cli.app import console
+from provstore.cli.commands import room
 from provstore.cli.console import Buffer, Console, write_bytes
 from provstore.cli.options import Json, Packet, Quiet, Store, notes
+
+commands = room()
 
 NO_VERDICT = {"exit_1": "", "exit_3": ""}
 
 
-@app.command(epilog=notes("prov ls run-7", "prov ls run-7 evidence/logs --json", **NO_VERDICT))
+@commands.command(epilog=notes("prov ls run-7", "prov ls run-7 evidence/logs --json", **NO_VERDICT))
 def ls(
     ctx: typer.Context,
     name: Packet,
@@ -32,7 +35,7 @@ def ls(
         out.answer(list(members) if out.json else None, ls_lines(members))
 
 
-@app.command(
+@commands.command(
     epilog=notes(
         "prov cat run-7 evidence/status.txt",
         "prov cat sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881",
@@ -71,7 +74,7 @@ def _chunks(out: Console, name: str, path: str | None) -> Iterator[Buffer]:
             yield from cat(reader, packet, path)
 
 
-@app.command(epilog=notes("prov show run-7", "prov show run-7 --verdicts", **NO_VERDICT))
+@commands.command(epilog=notes("prov show run-7", "prov show run-7 --verdicts", **NO_VERDICT))
 def show(
     ctx: typer.Context,
     name: Packet,
@@ -96,7 +99,7 @@ def show(
     out.answer(report, show_lines(report))
 
 
-@app.command(epilog=notes("prov log", "prov log run-7", **NO_VERDICT))
+@commands.command(epilog=notes("prov log", "prov log run-7", **NO_VERDICT))
 def log(
     ctx: typer.Context,
     name: Annotated[str | None, typer.Argument(metavar="REF", help="One ref; else all.")] = None,

@@ -5,12 +5,15 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from provstore.cli.app import app, console
+from provstore.cli.app import console
+from provstore.cli.commands import room
 from provstore.cli.console import Console, write_bytes, write_document
 from provstore.cli.options import Json, Only, Output, Packet, Quiet, Store, notes
 
+commands = room()
 
-@app.command(
+
+@commands.command(
     epilog=notes(
         "prov restore run-7 out/",
         exit_0="every member was written",
@@ -42,7 +45,7 @@ def restore(
     out.answer(report, restore_lines(report))
 
 
-@app.command(
+@commands.command(
     epilog=notes(
         "prov pack run-7 -o run-7.pack",
         "prov pack run-6 run-7 -o both.pack --without 'weights/*'",
@@ -82,7 +85,7 @@ def pack(
     out.answer(report, pack_lines(report))
 
 
-@app.command(
+@commands.command(
     epilog=notes("prov unpack run-7.pack", "prov unpack theirs.pack --no-refs", exit_1="", exit_3="")
 )
 def unpack(
@@ -109,7 +112,7 @@ def unpack(
     out.answer(report, unpack_lines(report))
 
 
-@app.command(
+@commands.command(
     epilog=notes(
         "prov export run-7 --format sha256sum > SHA256SUMS",
         "prov export run-7 --format git-tree",

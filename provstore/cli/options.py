@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and the form of a command's help."""
+"""Options and arguments that several commands share, or that a command has many of; the form of help."""
 
 from typing import Annotated, Final
 
@@ -28,6 +28,94 @@ Policy = Annotated[
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="FILE", help="File to write; it must not exist.")
 ]
+
+# prov seal
+
+Sealed = Annotated[
+    list[str], typer.Argument(metavar="PATH", help="A packet spec (TOML), or files and directories.")
+]
+Name = Annotated[
+    str | None,
+    typer.Option("--name", metavar="REF", help="Ref to move; else the spec's or the directory's name."),
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option("--exclude", metavar="GLOB", help="Leave out what fits; repeatable.")
+]
+Variables = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Value for {NAME} in a spec; repeatable."),
+]
+Require = Annotated[
+    list[str] | None,
+    typer.Option("--require", metavar="ROLE", help="Fail unless it is there; repeatable."),
+]
+Kind = Annotated[str, typer.Option("--kind", help="What it is evidence of.")]
+Git = Annotated[bool, typer.Option("--git", help="Same as --kind source-tree.")]
+Elf = Annotated[bool, typer.Option("--elf", help="Same as --kind native.")]
+Hf = Annotated[bool, typer.Option("--hf", help="Same as --kind model.")]
+FollowSymlinks = Annotated[
+    bool, typer.Option("--follow-symlinks", help="Seal what links point to; noted in the packet.")
+]
+AllowUnreadable = Annotated[
+    bool, typer.Option("--allow-unreadable", help="Record unreadable files as holes.")
+]
+AllowGrowing = Annotated[
+    bool, typer.Option("--allow-growing", help="Seal the beginning of a file that grows, marked so.")
+]
+AllowPointers = Annotated[
+    bool, typer.Option("--allow-pointers", help="Seal LFS pointers that stand for payloads, marked so.")
+]
+Special = Annotated[
+    str,
+    typer.Option("--special", metavar="refuse", help="FIFOs, sockets, devices: they have no bytes to seal."),
+]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Read every byte, also of files that did not change since.")
+]
+
+# prov verify
+
+Verified = Annotated[
+    str | None, typer.Argument(metavar="X", help="Ref, id, id prefix, pack file or proof file.")
+]
+ProofFile = Annotated[
+    str | None, typer.Argument(metavar="FILE", help="After the word `proof`: the proof file.")
+]
+Against = Annotated[
+    str | None,
+    typer.Option("--against", metavar="DIR", help="Hold this directory to it; for a proof, this file."),
+]
+At = Annotated[
+    list[str] | None,
+    typer.Option("--at", metavar="PATH", help="Where bytes that are kept outside lie now; repeatable."),
+]
+Checksums = Annotated[
+    str | None,
+    typer.Option("--checksums", metavar="FILE", help="Check a GNU, BSD or b3sum checksum file."),
+]
+Algorithm = Annotated[
+    str | None,
+    typer.Option("--algorithm", metavar="sha256|blake3", help="Of checksum lines that name none."),
+]
+
+# prov fsck
+
+Fraction = Annotated[
+    str | None, typer.Option("--fraction", metavar="5%", help="Re-read a random part of everything.")
+]
+Sample = Annotated[
+    int | None, typer.Option("--sample", metavar="N", min=1, help="Re-read N things chosen at random.")
+]
+Budget = Annotated[
+    str | None,
+    typer.Option("--budget", metavar="20m", help="Re-read for a time, what was checked longest ago first."),
+]
+Repair = Annotated[bool, typer.Option("--repair", help="Put good bytes in the place of damaged ones.")]
+Sources = Annotated[
+    list[str] | None,
+    typer.Option("--from", metavar="PATH", help="Store, pack, directory or file to repair from; repeatable."),
+]
+Rebuild = Annotated[bool, typer.Option("--rebuild-index", help="Make a lost index anew from the blob files.")]
 
 MEANINGS: Final = {
     0: "everything required holds",

@@ -1,18 +1,31 @@
-"""The policies that a command judges by, and where verdicts are kept; only commands that judge import it."""
+"""Packets verified, policies judged by, verdicts kept; only commands that judge import it."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from provstore.cli.console import Console
-from provstore.cli.opening import readable_store
+from provstore.cli.meter import ProgressMeter
+from provstore.cli.opening import packet_of, readable_store
 from provstore.errors import NotFoundError, ProvError
 from provstore.files.hashing import read_file
 from provstore.gates.policy import MAX_POLICY_BYTES
 from provstore.ids import RawId
-from provstore.reports import Check
+from provstore.reports import Check, VerifyReport
 from provstore.store.opening import open_store
 from provstore.store.protocol import Reader
-from provstore.verbs.judging import Judging, judge, judge_own, keep, own_policies, policy_of
+from provstore.verbs.comparing import verify_against
+from provstore.verbs.judging import (
+    Judging,
+    judge,
+    judge_own,
+    judged,
+    keep,
+    own_policies,
+    policy_of,
+    set_aside,
+    unjudged,
+)
+from provstore.verbs.verifying import verify
 
 
 def policies_of(reader: Reader, packet: RawId, policy: str | None) -> list[tuple[str, bytes]]:
@@ -26,6 +39,32 @@ def policies_of(reader: Reader, packet: RawId, policy: str | None) -> list[tuple
         return [(policy, policy_of(reader, packet, policy))]
     except NotFoundError as error:
         raise NotFoundError(policy, "no file of this name, and no member of the packet") from error
+
+
+def verify_packet(
+    out: Console,
+    name: str,
+    *,
+    against: str | None,
+    only: str | None,
+    at: Sequence[str],
+    policy: str | None,
+) -> VerifyReport:
+    """Verify a packet, or a directory against it; where all of it was looked at, judge it as well."""
+    judgings: list[Judging] = []
+    unusable: tuple[Check, ...] = ()
+    with ProgressMeter("verify", quiet=out.quiet) as meter, packet_of(out, name) as (reader, packet, _):
+        if against is not None:
+            report = verify_against(reader, packet, against, only=only, progress=meter.reporter)
+        else:
+            report = verify(reader, packet, only=only, at=tuple(at), progress=meter.reporter)
+        if only is not None or against is not None:
+            report = set_aside(reader, packet, report)
+        else:
+            judgings, unusable = judge_by(reader, packet, policy, at)
+            report = report if judgings or unusable else unjudged(reader, packet, report)
+    ids = keep_verdicts(out, packet, judgings) if judgings else []
+    return judged(report, judgings, ids, unusable) if judgings or unusable else report
 
 
 def judge_by(

@@ -5,13 +5,16 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from provstore.cli.app import app, console
+from provstore.cli.app import console
+from provstore.cli.commands import room
 from provstore.cli.console import write_bytes
 from provstore.cli.options import Json, Quiet, Store, notes
 from provstore.errors import UsageError
 
+commands = room()
 
-@app.command(
+
+@commands.command(
     epilog=notes(
         "prov schema",
         "prov schema packet-spec",

@@ -7,13 +7,17 @@ from typing import Annotated, NoReturn
 import typer
 
 from provstore import __version__
-from provstore.cli.app import app, console
+from provstore.cli import options
+from provstore.cli.app import console
+from provstore.cli.commands import room
 from provstore.cli.console import write_document, write_lines
 from provstore.cli.options import Json, Quiet, Store, notes
 from provstore.errors import UsageError
 
+commands = room()
 
-@app.command(epilog=notes("prov init", "prov init /data/evidence.prov"))
+
+@commands.command(epilog=notes("prov init", "prov init /data/evidence.prov"))
 def init(
     ctx: typer.Context,
     path: Annotated[str | None, typer.Argument(metavar="PATH", help="The store's own directory.")] = None,
@@ -36,7 +40,7 @@ def init(
     out.answer(report, stats_lines(report))
 
 
-@app.command(
+@commands.command(
     epilog=notes(
         "prov seal run/ --name run-7 --exclude '*.tmp'",
         "prov seal packet.toml --set models=/data/models",
@@ -47,49 +51,21 @@ def init(
 )
 def seal(
     ctx: typer.Context,
-    paths: Annotated[
-        list[str], typer.Argument(metavar="PATH", help="A packet spec (TOML), or files and directories.")
-    ],
-    name: Annotated[
-        str | None,
-        typer.Option("--name", metavar="REF", help="Ref to move; else the spec's or the directory's name."),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option("--exclude", metavar="GLOB", help="Leave out what fits; repeatable.")
-    ] = None,
-    variables: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Value for {NAME} in a spec; repeatable."),
-    ] = None,
-    require: Annotated[
-        list[str] | None,
-        typer.Option("--require", metavar="ROLE", help="Fail unless it is there; repeatable."),
-    ] = None,
-    kind: Annotated[str, typer.Option("--kind", help="What it is evidence of.")] = "evidence",
-    git: Annotated[bool, typer.Option("--git", help="Same as --kind source-tree.")] = False,
-    elf: Annotated[bool, typer.Option("--elf", help="Same as --kind native.")] = False,
-    hf: Annotated[bool, typer.Option("--hf", help="Same as --kind model.")] = False,
-    follow_symlinks: Annotated[
-        bool, typer.Option("--follow-symlinks", help="Seal what links point to; noted in the packet.")
-    ] = False,
-    allow_unreadable: Annotated[
-        bool, typer.Option("--allow-unreadable", help="Record unreadable files as holes.")
-    ] = False,
-    allow_growing: Annotated[
-        bool, typer.Option("--allow-growing", help="Seal the beginning of a file that grows, marked so.")
-    ] = False,
-    allow_pointers: Annotated[
-        bool, typer.Option("--allow-pointers", help="Seal LFS pointers that stand for payloads, marked so.")
-    ] = False,
-    special: Annotated[
-        str,
-        typer.Option(
-            "--special", metavar="refuse", help="FIFOs, sockets, devices: they have no bytes to seal."
-        ),
-    ] = "refuse",
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Read every byte, also of files that did not change since.")
-    ] = False,
+    paths: options.Sealed,
+    name: options.Name = None,
+    exclude: options.Exclude = None,
+    variables: options.Variables = None,
+    require: options.Require = None,
+    kind: options.Kind = "evidence",
+    git: options.Git = False,
+    elf: options.Elf = False,
+    hf: options.Hf = False,
+    follow_symlinks: options.FollowSymlinks = False,
+    allow_unreadable: options.AllowUnreadable = False,
+    allow_growing: options.AllowGrowing = False,
+    allow_pointers: options.AllowPointers = False,
+    special: options.Special = "refuse",
+    no_cache: options.NoCache = False,
     store: Store = None,
     as_json: Json = False,
     quiet: Quiet = False,

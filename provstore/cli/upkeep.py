@@ -6,13 +6,17 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from provstore.cli.app import app, console
+from provstore.cli import options
+from provstore.cli.app import console
+from provstore.cli.commands import room
 from provstore.cli.options import Json, Quiet, Store, notes
 from provstore.errors import UsageError
 from provstore.paths import show
 
+commands = room()
 
-@app.command(
+
+@commands.command(
     epilog=notes(
         "prov fsck",
         "prov fsck --fraction 5%",
@@ -25,30 +29,12 @@ from provstore.paths import show
 )
 def fsck(
     ctx: typer.Context,
-    fraction: Annotated[
-        str | None, typer.Option("--fraction", metavar="5%", help="Re-read a random part of everything.")
-    ] = None,
-    sample: Annotated[
-        int | None, typer.Option("--sample", metavar="N", min=1, help="Re-read N things chosen at random.")
-    ] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            "--budget", metavar="20m", help="Re-read for a time, what was checked longest ago first."
-        ),
-    ] = None,
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Put good bytes in the place of damaged ones.")
-    ] = False,
-    sources: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--from", metavar="PATH", help="Store, pack, directory or file to repair from; repeatable."
-        ),
-    ] = None,
-    rebuild: Annotated[
-        bool, typer.Option("--rebuild-index", help="Make a lost index anew from the blob files.")
-    ] = False,
+    fraction: options.Fraction = None,
+    sample: options.Sample = None,
+    budget: options.Budget = None,
+    repair: options.Repair = False,
+    sources: options.Sources = None,
+    rebuild: options.Rebuild = False,
     store: Store = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -128,7 +114,7 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-@app.command(epilog=notes("prov gc", "prov gc --delete", exit_1="", exit_3=""))
+@commands.command(epilog=notes("prov gc", "prov gc --delete", exit_1="", exit_3=""))
 def gc(
     ctx: typer.Context,
     delete: Annotated[bool, typer.Option("--delete", help="Remove it; without this only report.")] = False,
@@ -150,7 +136,7 @@ def gc(
     out.answer(report, gc_lines(report))
 
 
-@app.command(epilog=notes("prov stats", exit_1="", exit_3=""))
+@commands.command(epilog=notes("prov stats", exit_1="", exit_3=""))
 def stats(ctx: typer.Context, store: Store = None, as_json: Json = False, quiet: Quiet = False) -> NoReturn:
     """Show how much is in a store and what it takes up."""
     from provstore.cli.opening import reading_store
@@ -163,10 +149,10 @@ def stats(ctx: typer.Context, store: Store = None, as_json: Json = False, quiet:
     out.answer(report, stats_lines(report))
 
 
-app.command("stat", hidden=True)(stats)
+commands.command("stat", hidden=True)(stats)
 
 
-@app.command(
+@commands.command(
     epilog=notes(
         "prov doctor",
         exit_0="all is well",

@@ -1,17 +1,20 @@
 """``prov verify`` and ``prov prove``."""
 
 import os
-from contextlib import ExitStack
 from typing import Annotated, NoReturn
 
 import typer
 
-from provstore.cli.app import app, console
+from provstore.cli import options
+from provstore.cli.app import console
+from provstore.cli.commands import room
 from provstore.cli.options import Json, Only, Output, Packet, Policy, Quiet, Store, notes
 from provstore.errors import UsageError
 
+commands = room()
 
-@app.command(
+
+@commands.command(
     epilog=notes(
         "prov verify run-7",
         "prov verify run-7.pack --only 'evidence/*'",
@@ -26,30 +29,14 @@ from provstore.errors import UsageError
 )
 def verify(
     ctx: typer.Context,
-    name: Annotated[
-        str | None, typer.Argument(metavar="X", help="Ref, id, id prefix, pack file or proof file.")
-    ] = None,
-    file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="After the word `proof`: the proof file.")
-    ] = None,
-    against: Annotated[
-        str | None,
-        typer.Option("--against", metavar="DIR", help="Hold this directory to it; for a proof, this file."),
-    ] = None,
+    name: options.Verified = None,
+    file: options.ProofFile = None,
+    against: options.Against = None,
     only: Only = None,
-    at: Annotated[
-        list[str] | None,
-        typer.Option("--at", metavar="PATH", help="Where bytes that are kept outside lie now; repeatable."),
-    ] = None,
-    checksums: Annotated[
-        str | None,
-        typer.Option("--checksums", metavar="FILE", help="Check a GNU, BSD or b3sum checksum file."),
-    ] = None,
+    at: options.At = None,
+    checksums: options.Checksums = None,
     policy: Policy = None,
-    algorithm: Annotated[
-        str | None,
-        typer.Option("--algorithm", metavar="sha256|blake3", help="Of checksum lines that name none."),
-    ] = None,
+    algorithm: options.Algorithm = None,
     store: Store = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -60,46 +47,29 @@ def verify(
     named, else those that the packet carries; its verdict is kept beside the earlier ones. No network and no
     option of the seal is needed.
     """
-    from provstore.cli.meter import ProgressMeter
-    from provstore.cli.opening import packet_of
-    from provstore.cli.policies import judge_by, keep_verdicts
-    from provstore.files.hashing import read_file
     from provstore.report.verdicts import verify_lines
-    from provstore.reports import Check
-    from provstore.verbs import comparing, judging, proving, verifying
 
     out = console(ctx, store, as_json, quiet)
     proof = None if checksums else _proof_file(name, file)
-    judgings: list[judging.Judging] = []
-    unusable: tuple[Check, ...] = ()
-    with ProgressMeter("verify", quiet=out.quiet) as meter, ExitStack() as opened:
-        if checksums is not None:
-            _refuse("--checksums", {"X": name, "--only": only, "--at": at, "--policy": policy})
-            if algorithm not in (None, "sha256", "blake3"):
-                raise UsageError(f"--algorithm {algorithm!r} is unknown; known are sha256, blake3")
-            place = against or "."
-            report = comparing.verify_checksums(checksums, against=place, algorithm=algorithm)
-        elif proof is not None:
-            _refuse("a proof", {"--only": only, "--at": at, "--algorithm": algorithm, "--policy": policy})
-            data = read_file(proof, proving.MAX_PROOF_BYTES)
-            report = proving.verify_proof(data, proof, against=against)
-        else:
-            _refuse("a packet", {"--algorithm": algorithm, "--at": against and at})
-            _refuse("--policy", {"--only": policy and only, "--against": policy and against})
-            reader, packet, _ = opened.enter_context(packet_of(out, name or ""))
-            if against is not None:
-                report = comparing.verify_against(reader, packet, against, only=only, progress=meter.reporter)
-            else:
-                report = verifying.verify(
-                    reader, packet, only=only, at=tuple(at or ()), progress=meter.reporter
-                )
-            if only is not None or against is not None:
-                report = judging.set_aside(reader, packet, report)
-            else:
-                judgings, unusable = judge_by(reader, packet, policy, at or ())
-                report = report if judgings or unusable else judging.unjudged(reader, packet, report)
-    ids = keep_verdicts(out, packet, judgings) if judgings else []
-    report = judging.judged(report, judgings, ids, unusable) if judgings or unusable else report
+    if checksums is not None:
+        from provstore.verbs.comparing import verify_checksums
+
+        _refuse("--checksums", {"X": name, "--only": only, "--at": at, "--policy": policy})
+        if algorithm not in (None, "sha256", "blake3"):
+            raise UsageError(f"--algorithm {algorithm!r} is unknown; known are sha256, blake3")
+        report = verify_checksums(checksums, against=against or ".", algorithm=algorithm)
+    elif proof is not None:
+        from provstore.files.hashing import read_file
+        from provstore.verbs.proving import MAX_PROOF_BYTES, verify_proof
+
+        _refuse("a proof", {"--only": only, "--at": at, "--algorithm": algorithm, "--policy": policy})
+        report = verify_proof(read_file(proof, MAX_PROOF_BYTES), proof, against=against)
+    else:
+        from provstore.cli.policies import verify_packet
+
+        _refuse("a packet", {"--algorithm": algorithm, "--at": against and at})
+        _refuse("--policy", {"--only": policy and only, "--against": policy and against})
+        report = verify_packet(out, name or "", against=against, only=only, at=at or (), policy=policy)
     out.answer(report, verify_lines(report))
 
 
@@ -129,7 +99,7 @@ def _proof_file(name: str | None, file: str | None) -> str | None:
     return name if read_file(name, 0) == b"{" else None
 
 
-@app.command(epilog=notes("prov prove run-7 evidence/status.txt -o status.proof"))
+@commands.command(epilog=notes("prov prove run-7 evidence/status.txt -o status.proof"))
 def prove(
     ctx: typer.Context,
     name: Packet,

@@ -12,12 +12,12 @@ import pytest
 from prov_run import Ended, Prov
 
 import provstore
-from provstore.cli import app
+from provstore.cli.commands import declarations
 from provstore.report.schemas import DOCUMENTS
 
 COMMANDS = sorted(
     command.name or command.callback.__name__
-    for command in app.registered_commands
+    for command in declarations()
     if command.callback and not command.hidden
 )
 
