@@ -1,4 +1,4 @@
-"""What the readers of families and records make of small documents: every edge, every number, what is left."""
+"""What the readers of families and records make of small documents: edges, numbers, and what is left."""
 
 import json
 from typing import Any
@@ -36,7 +36,8 @@ def test_every_edge_of_a_family() -> None:
         "family-packet:fam/fam-packet pins revision:fam/fam-rev /packets/0/revision",
         "family-packet:fam/fam-packet pins artifact:fam/fam-draft /packets/0/draft_revision",
         "family-packet:fam/fam-packet described-by path:lab:packages/fam/package.json /packets/0/manifest",
-        "family-packet:fam/fam-packet cites measurement:fam/fam-run /packets/0/featured_metric/measurement_id",
+        "family-packet:fam/fam-packet cites measurement:fam/fam-run "
+        "/packets/0/featured_metric/measurement_id",
         "measurement:fam/fam-run evidenced-by path:lab:data/run.json /run_measurements/0/evidence",
         "measurement:fam/fam-run about artifact:fam/fam-q4 /run_measurements/0/artifact_id",
         "view:fam/v plots measurement:fam/fam-run /views/0/series/0/measurement_ids/0",
@@ -126,9 +127,7 @@ def test_what_the_format_does_not_have_is_listed(pointer: str, change: Any) -> N
 
 
 def test_spoiled_values_are_listed_and_make_nothing_of_themselves() -> None:
-    data = dumped(family()).replace(
-        b'"metric": "decode_tok_s",\n   "value": 20.0', b'"metric": "m",\n   "value": NaN'
-    )
+    data = dumped(family()).replace(b'"value": 20.0', b'"value": NaN')
     found = understand(data, "lab", "f.json")
     assert found is not None
     assert found.not_understood == ("/estimates/0/value",)
@@ -224,14 +223,12 @@ def test_what_no_reader_knows_is_no_document(data: bytes) -> None:
     assert understand(data, "lab", "x") is None
 
 
-def test_everything_of_a_wrong_type_still_reads() -> None:
-    for name in family():
-        for wrong in (None, 7, "text", [], {}, [[]], [None], [{}], {"a": {"b": []}}):
-            document = {**family(), name: wrong, "format": family()["format"]}
-            assert understood(document).format == "family"
-    for name in record():
-        for wrong in (None, 7, "text", [], {}, [[]], [None], [{}], {"a": {"b": []}}):
-            found = understand(dumped({**record(), name: wrong}), "lab", "r")
-            assert (found is None) is (
-                name in ("schema", "record") and (name == "schema" or not isinstance(wrong, dict))
-            )
+WRONG: tuple[Any, ...] = (None, 7, "text", [], {}, [[]], [None], [{}], {"a": {"b": []}})
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+def test_everything_of_a_wrong_type_still_reads(wrong: Any) -> None:
+    for name in family().keys() - {"format"}:
+        assert understood({**family(), name: wrong}).format == "family"
+    for name in record().keys() - {"schema", "record"}:
+        assert understood({**record(), name: wrong}).format == "record"
