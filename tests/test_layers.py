@@ -100,6 +100,7 @@ ORDER: tuple[str, ...] = (
     "provstore.files.outcome",
     "provstore.files.pool",
     "provstore.files.stat_cache",
+    "provstore.files.cache_blocks",
     "provstore.files.threads",
     "provstore.files.walk",
     "provstore.files.plans",

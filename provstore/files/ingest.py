@@ -72,7 +72,8 @@ class Ingest:
         tree = self._root_tree
         if tree is None or not self.stage.has_record(tree):
             raise SweptError((tree or b"").hex())
-        self.stage.add_cached(self.memory.cached)
+        if self._uses_cache:
+            self.stage.add_cached(self.memory.changes())
         self.result.excluded.extend(sorted(walker.excluded))
         self.result.unreadable.extend(sorted(walker.unreadable))
         return self.finished(tree, None)
@@ -98,7 +99,7 @@ class Ingest:
             if listing is None:
                 self._lost(root, path)
                 continue
-            plan = Plan(listing, own, self.memory.take(path), self.known.fetch, self._is_held)
+            plan = Plan(listing, own, self.memory.take(), self.known.fetch, self._is_held)
             self._plans[path] = plan
             # Held open until all its files are on their way: results come in while batches are yielded.
             plan.waiting += 1

@@ -58,8 +58,13 @@ class Plan:
         self.waiting = len(self.directories)
 
     def _is_same(self, before: Remembered) -> bool:
-        rows, here = before.rows, self.listing.rows
-        if before.names != b"/".join(self.listing.names) or len(rows) != len(here):
+        listing = self.listing
+        rows, here = before.rows, listing.rows
+        if rows is here and listing.known:
+            return True
+        if not listing.known and before.names != b"/".join(listing.names):
+            return False
+        if len(rows) != len(here):
             return False
         if rows == here:
             return True
@@ -76,6 +81,8 @@ class Plan:
 
     def _large_are_held(self) -> bool:
         """Say whether the large files, which lie in files of their own beside the index, are all there."""
+        if self.before is not None and not self.before.large:
+            return True
         large = [n for n, row in enumerate(ROW.iter_unpack(self.listing.rows)) if row[2] > SMALL_BYTES]
         names = self.listing.names
         rows = self.listing.rows

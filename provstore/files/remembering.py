@@ -1,12 +1,17 @@
 """The stat cache of one ingest: what is known of directories before, and what is noted of them after."""
 
+from bisect import bisect_right
 from collections.abc import Container, Mapping
 
-from provstore.files import stat_cache
+from blake3 import blake3
+
+from provstore.files import cache_blocks, stat_cache
+from provstore.files.cache_blocks import Block, order
+from provstore.files.hashing import SMALL_BYTES
 from provstore.files.outcome import Options
 from provstore.files.plans import Plan
 from provstore.files.root import ROW, Root
-from provstore.files.walk import Known
+from provstore.files.stat_cache import Remembered
 from provstore.ids import RawId
 from provstore.paths import join
 from provstore.store.protocol import Reader
@@ -20,17 +25,23 @@ class Memory:
         options: those that shape a tree are part of every key.
 
     Attributes:
-        cached: values to set in the stat cache.
         walked_ns: wall clock before the walk began.
+        values_read: values of the stat cache that were read so far.
     """
 
     def __init__(self, reader: Reader, options: Options) -> None:
-        self.cached: dict[bytes, bytes | None] = {}
         self.walked_ns = stat_cache.now_ns()
+        self.values_read = 0
         self._reader = reader
         self._git = options.settings.git
         self._options = repr((options.exclude, options.keep, tuple(options.settings))).encode()
-        self._known: dict[bytes, stat_cache.Remembered | None] = {}
+        self._list = b""
+        self._blocks: list[Block] = []
+        self._at = -1
+        self._open: dict[bytes, Remembered] = {}
+        self._gone: dict[int, set[bytes]] = {}
+        self._noted: dict[bytes, Remembered] = {}
+        self._recalled: Remembered | None = None
         self._root = b""
         self._partly: Container[bytes] = ()
 
@@ -38,24 +49,76 @@ class Memory:
         """Say where the walk begins, and which set will hold directories of which something is left out."""
         self._root = root.path
         self._partly = partly
+        self._list = self.key(root.path, b"")
 
     def key(self, root: bytes, path: bytes) -> bytes:
         """Return the key of what is remembered of a path under these options."""
         return stat_cache.key(root, path, self._options)
 
-    def recall(self, paths: list[bytes]) -> list[Known | None]:
-        """Return what is remembered of directories; :meth:`take` gives all of it later."""
-        values = self._reader.cached_many([self.key(self._root, path) for path in paths])
-        found: list[Known | None] = []
-        for path, value in zip(paths, values, strict=True):
-            known = stat_cache.decode(value)
-            self._known[path] = known
-            found.append(known and Known(known.own, known.names, known.rows, known.directories))
-        return found
+    def recall(self, path: bytes) -> Remembered | None:
+        """Return what is remembered of a directory; the walk asks in its own order, for each one once."""
+        if self._at < 0:
+            self._blocks = cache_blocks.decode_list(self._read(self._list))
+            self._at = 0
+            self._load()
+        while self._at + 1 < len(self._blocks) and order(self._blocks[self._at + 1].first) <= order(path):
+            self._next()
+        self._recalled = self._open.pop(path, None)
+        return self._recalled
 
-    def take(self, path: bytes) -> stat_cache.Remembered | None:
-        """Return what was recalled of a directory, once."""
-        return self._known.pop(path, None)
+    def take(self) -> Remembered | None:
+        """Return what was recalled last."""
+        return self._recalled
+
+    def _read(self, key: bytes) -> bytes | None:
+        self.values_read += 1
+        return self._reader.cached(key)
+
+    def _block_key(self, number: int) -> bytes:
+        return blake3(self._list + number.to_bytes(4, "little")).digest(16)
+
+    def _load(self) -> None:
+        self._open = {}
+        if self._at < len(self._blocks):
+            self._open = cache_blocks.decode(self._read(self._block_key(self._blocks[self._at].number)))
+
+    def _next(self) -> None:
+        """Go on to the next block; directories that the walk did not come by are there no more."""
+        if self._open:
+            self._gone[self._at] = set(self._open)
+        self._at += 1
+        self._load()
+
+    def changes(self) -> dict[bytes, bytes | None]:
+        """Return the values of the stat cache to set or remove after the walk."""
+        while 0 <= self._at < len(self._blocks):
+            self._next()
+        starts = [order(block.first) for block in self._blocks]
+        noted: dict[int, dict[bytes, Remembered]] = {at: {} for at in self._gone}
+        for path, known in self._noted.items():
+            noted.setdefault(max(0, bisect_right(starts, order(path)) - 1), {})[path] = known
+        values: dict[bytes, bytes | None] = {}
+        listed: list[Block] = []
+        number = max((block.number for block in self._blocks), default=-1)
+        for at in range(max(1, len(self._blocks))):
+            if at not in noted:
+                listed += self._blocks[at : at + 1]
+                continue
+            old = self._blocks[at].number if self._blocks else None
+            kept = {} if old is None else cache_blocks.decode(self._read(self._block_key(old)))
+            for path in self._gone.get(at, ()):
+                kept.pop(path, None)
+            for block in cache_blocks.cut(kept | noted[at]):
+                if old is None:
+                    number += 1
+                listed.append(Block(number if old is None else old, next(iter(block))))
+                values[self._block_key(listed[-1].number)] = cache_blocks.encode(block)
+                old = None
+            if old is not None:
+                values[self._block_key(old)] = None
+        if listed != self._blocks:
+            values[self._list] = cache_blocks.encode_list(listed)
+        return values
 
     def note(
         self, plan: Plan, tree: RawId, own_files: tuple[int, int], git_ids: Mapping[bytes, bytes]
@@ -70,7 +133,7 @@ class Memory:
         """
         path, names = plan.listing.path, plan.listing.names
         ids = [git_ids.get(join(path, name)) or bytes(20) for name in names] if self._git else []
-        remembered = stat_cache.Remembered(
+        remembered = Remembered(
             tree,
             self._own(plan),
             b"/".join(names),
@@ -79,8 +142,10 @@ class Memory:
             plan.directories,
             *own_files,
             b"".join(ids),
+            sum(row[2] > SMALL_BYTES for row in ROW.iter_unpack(plan.listing.rows)),
         )
-        self.cached[self.key(self._root, path)] = stat_cache.encode(remembered)
+        if remembered != plan.before:
+            self._noted[path] = remembered
 
     def _own(self, plan: Plan) -> bytes:
         """Return the row that vouches for a listing: none, where what is left out must be told each time."""

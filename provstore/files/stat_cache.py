@@ -1,12 +1,11 @@
 """What a directory looked like when it was last sealed, so that an unchanged file is not read again.
 
-One value a directory: its tree, and the packed signature of each member. One value a file that was named by
-its own path: signature and entry. A file's signature is kept only
+Of a directory: its tree, and the packed signature of each member; ``cache_blocks`` has the stored form. Of a
+file that was named by its own path: signature and entry, a value each. A file's signature is kept only
 when it is older than the clock's grain at the time of the walk (Git's racy-timestamp rule): a file that
 could still change without its times changing is read again next time. ``verify`` never looks here.
 """
 
-import struct
 import time
 from typing import Final, NamedTuple
 
@@ -17,11 +16,8 @@ from provstore.files.root import ROW
 from provstore.ids import RawId
 from provstore.records.tree import TreeEntry
 
-_HEAD: Final = struct.Struct("<BIIIIQ32s")
-_VERSION: Final = 2
 _FILE_VERSION: Final = 129
 _BLANK: Final = bytes(ROW.size)
-_ID_BYTES: Final = 32
 
 _FINE_GRAIN_NS: Final = 50_000_000
 _COARSE_GRAIN_NS: Final = 2_000_000_000
@@ -42,6 +38,7 @@ class Remembered(NamedTuple):
         size_bytes: sum of their sizes.
         git: raw Git blob ids of 20 bytes in the order of names, where they were asked for; zero for what
             is no file.
+        large: number of its members that are larger than what goes into frames.
     """
 
     tree: RawId
@@ -53,63 +50,14 @@ class Remembered(NamedTuple):
     files: int
     size_bytes: int
     git: bytes = b""
+    large: int = 0
 
 
 def key(root: bytes, path: bytes, options: bytes) -> bytes:
-    """Return the cache key of one directory under one set of options that shape its tree."""
+    """Return the cache key of what lies at a path under one set of options that shape its tree."""
     hasher = blake3(options)
     hasher.update(len(root).to_bytes(8, "little") + root + b"\0" + path)
     return hasher.digest(16)
-
-
-def encode(remembered: Remembered) -> bytes:
-    """Return the stored form."""
-    places = remembered.directories
-    head = _HEAD.pack(
-        _VERSION,
-        len(remembered.names),
-        len(places),
-        len(remembered.git),
-        remembered.files,
-        remembered.size_bytes,
-        remembered.tree,
-    )
-    listed = struct.pack(f"<{len(places)}I", *places)
-    parts = (
-        head,
-        remembered.own,
-        listed,
-        remembered.below,
-        remembered.names,
-        remembered.git,
-        remembered.rows,
-    )
-    return b"".join(parts)
-
-
-def decode(value: bytes | None) -> Remembered | None:
-    """Return what was stored, or None for nothing, another version, or a wrong length."""
-    if value is None or len(value) < _HEAD.size or value[0] != _VERSION:
-        return None
-    _, names, directories, git, files, size_bytes, tree = _HEAD.unpack_from(value)
-    listed = _HEAD.size + ROW.size
-    below = listed + 4 * directories
-    first = below + _ID_BYTES * directories
-    ids = first + names
-    rows = ids + git
-    if rows > len(value) or (len(value) - rows) % ROW.size:
-        return None
-    return Remembered(
-        tree,
-        value[_HEAD.size : listed],
-        value[first:ids],
-        value[rows:],
-        value[below:first],
-        struct.unpack_from(f"<{directories}I", value, listed),
-        files,
-        size_bytes,
-        value[ids:rows],
-    )
 
 
 def encode_file(row: bytes, entry: TreeEntry) -> bytes:

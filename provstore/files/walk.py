@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from provstore.errors import SourceUnreadableError, SpecialFileError, UsageError
 from provstore.files.excluding import Excluder
@@ -25,11 +25,13 @@ class Listing(NamedTuple):
         path: relative to the root, empty for the root.
         names: sorted by bytes.
         rows: packed :data:`ROW` of each name, in the same order.
+        known: names, and which of them are directories, are those that were remembered.
     """
 
     path: bytes
     names: list[bytes]
     rows: bytes
+    known: bool = False
 
     def row(self, index: int) -> Row:
         """Return the row of one name."""
@@ -88,24 +90,28 @@ _Identity = tuple[int, int]
 """Device and inode of a directory."""
 
 
-class Known(NamedTuple):
-    """What is remembered of a directory, for a walk that need not list it again.
+class Known(Protocol):
+    """What is remembered of a directory, for a walk that need not list it again."""
 
-    Attributes:
-        own: its packed row then.
-        names: its member names, joined by ``/``.
-        rows: packed rows of the members then.
-        directories: positions of its directories among the names.
-    """
+    @property
+    def own(self) -> bytes:
+        """Its packed row then."""
 
-    own: bytes
-    names: bytes
-    rows: bytes
-    directories: tuple[int, ...]
+    @property
+    def names(self) -> bytes:
+        """Its member names, joined by ``/``."""
+
+    @property
+    def rows(self) -> bytes:
+        """Packed rows of the members then."""
+
+    @property
+    def directories(self) -> tuple[int, ...]:
+        """Positions of its directories among the names."""
 
 
-Remember = Callable[[list[bytes]], Sequence[Known | None]]
-"""Gives what is remembered of directories, by their paths."""
+Remember = Callable[[bytes], Known | None]
+"""Gives what is remembered of the directory at a path; asked for parents before children, in order."""
 
 
 class _Todo(NamedTuple):
@@ -113,7 +119,6 @@ class _Todo(NamedTuple):
 
     path: bytes
     row: bytes
-    known: Known | None
     above: tuple[_Identity, ...]
 
 
@@ -173,29 +178,27 @@ class Walker:
             row = pack_row(self.root.lstat(b"") if not self._follow else os.stat(self.root.path))
         except OSError as error:
             raise SourceUnreadableError([(show(self.root.path), error.strerror or str(error))]) from error
-        known = self._remember([b""])[0] if self._remember is not None else None
-        return [_Todo(b"", row, known, ())]
+        return [_Todo(b"", row, ())]
 
     def _enter(self, here: _Todo, below: list[tuple[bytes, bytes]]) -> tuple[list[_Todo], list[bytes]]:
         """Return the directories to list below one, and those that a link leads back to."""
-        paths = [join(here.path, name) for name, _ in below]
-        known = self._remember(paths) if self._remember is not None and paths else [None] * len(paths)
+        base = here.path + b"/" if here.path else b""
+        if not self._follow:
+            return [_Todo(base + name, row, ()) for name, row in below], []
         entered, looped = [], []
-        for path, (_, row), remembered in zip(paths, below, known, strict=True):
-            above: tuple[_Identity, ...] = ()
-            if self._follow:
-                identity = _identity(row)
-                if identity in here.above:
-                    self.unreadable.append((path, "a symlink leads back to a directory above it"))
-                    looped.append(path)
-                    continue
-                above = (*here.above, identity)
-            entered.append(_Todo(path, row, remembered, above))
+        for name, row in below:
+            path = base + name
+            identity = _identity(row)
+            if identity in here.above:
+                self.unreadable.append((path, "a symlink leads back to a directory above it"))
+                looped.append(path)
+            else:
+                entered.append(_Todo(path, row, (*here.above, identity)))
         return entered, looped
 
     def _again(self, here: _Todo) -> tuple[Listing, list[tuple[bytes, bytes]]] | None:
         """Look at the members that a directory is known to have, if it did not change since."""
-        known = here.known
+        known = self._remember(here.path) if self._remember is not None else None
         if known is None or known.own != here.row or self._follow:
             return None
         names = known.names.split(b"/") if known.names else []
@@ -212,11 +215,13 @@ class Walker:
             )
         except OSError:
             return None
-        if rows != known.rows and not self._ordinary(rows, known.directories):
+        if rows == known.rows:
+            rows = known.rows
+        elif not self._ordinary(rows, known.directories):
             return None
         size = ROW.size
         below = [(names[i], rows[i * size : (i + 1) * size]) for i in known.directories]
-        return Listing(here.path, names, rows), below
+        return Listing(here.path, names, rows, known=True), below
 
     def _ordinary(self, rows: bytes, directories: tuple[int, ...]) -> bool:
         """Say whether the same members are directories as before, and all others files and links."""

@@ -4,6 +4,7 @@ The measure of every test here is a second seal into another store, which knows 
 saves, the packet must be the one that reading everything gives.
 """
 
+import itertools
 import os
 import random
 import shutil
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from blake3 import blake3
 from workbench import (
     SPEC,
     STORES,
@@ -25,10 +27,13 @@ from workbench import (
     snapshot,
 )
 
+from provstore import merkle
 from provstore.errors import IncompleteSourceError, SourceChangedError
-from provstore.files import hashing, stat_cache
+from provstore.files import cache_blocks, hashing
+from provstore.files.cache_blocks import Block, decode, decode_list, encode, encode_list
+from provstore.files.remembering import Memory
 from provstore.files.root import ROW, pack_row
-from provstore.files.stat_cache import Remembered, decode, encode, key, trusted_rows
+from provstore.files.stat_cache import Remembered, key, trusted_rows
 from provstore.files.walk import Listing
 from provstore.ids import RawId, object_id, to_raw
 from provstore.reports import SealReport
@@ -120,12 +125,80 @@ def test_times_of_whole_seconds_need_more_than_a_second() -> None:
     assert kept(now, (second - 3 * SECOND, second - 3 * SECOND)) == [True]
 
 
+def directory(names: bytes, *, below: int = 0, git: bool = False) -> Remembered:
+    """Return a directory of made-up signatures; its first ``below`` names are directories."""
+    count = names.count(b"/") + 1 if names else 0
+    members = b"".join(ROW.pack(7, n + len(names), 10 * n, 5 << 60, -n, 0o100644) for n in range(count))
+    trees = blake3(names).digest(32 * below)
+    return Remembered(
+        object_id(names),
+        ROW.pack(7, 1, 4096, 3, 4, 0o040755),
+        names,
+        members,
+        trees,
+        tuple(range(below)),
+        count - below,
+        10 * count,
+        b"g" * 20 * count * git,
+        count // 2,
+    )
+
+
+SOME = {
+    b"": directory(b"a/a.b/z", below=2),
+    b"a": directory(b"\xff/x y", git=True),
+    b"a/c": directory(b""),
+    b"a.b": directory(b"one", below=1),
+}
+
+
+def test_a_block_gives_back_the_directories_that_were_put_in() -> None:
+    assert decode(encode(SOME)) == SOME
+    assert list(decode(encode(SOME))) == list(SOME), "in the same order"
+    assert decode(encode({})) == {}
+    large = {b"": directory(b"/".join(b"%06d" % n for n in range(400_000)))}
+    assert decode(encode(large)) == large, "one that takes more than a frame"
+
+
+def test_a_list_gives_back_its_blocks_in_the_order_of_a_walk() -> None:
+    blocks = [Block(3, b""), Block(0, b"a/c"), Block(7, b"a.b")]
+    assert decode_list(encode_list(blocks)) == blocks
+    assert decode_list(encode_list(reversed(blocks))) == blocks
+    assert decode_list(encode_list([])) == []
+
+
 def test_stored_forms_that_are_not_ours_are_nothing() -> None:
-    row = bytes(ROW.size)
-    value = Remembered(bytes(32), row, b"a/b", row * 2, bytes(32), (1,), 1, 7, bytes(40))
-    assert decode(encode(value)) == value
-    for wrong in (None, b"", b"\x01", encode(value)[:-1], encode(value) + b"x", b"\x01" + encode(value)[1:]):
-        assert decode(wrong) is None
+    block, places = encode(SOME), encode_list([Block(1, b"x")])
+    for right in (block, places):
+        for wrong in (None, b"", b"\x01", right[:1], right[:-1], right + b"x", b"\x01" + right[1:]):
+            assert decode(wrong) == {}
+            assert decode_list(wrong) == []
+    assert decode(places) == {}
+    assert decode_list(block) == []
+
+
+def test_blocks_are_cut_in_the_order_of_a_walk_and_hold_whole_directories() -> None:
+    many = {b"d%d/e%d" % (n % 7, n): directory(b"/".join(b"f%d" % m for m in range(n))) for n in range(200)}
+    huge = {b"d3/e": directory(b"/".join(b"%d" % n for n in range(3000)))}
+    blocks = list(cache_blocks.cut(many | huge))
+    paths = [path for block in blocks for path in block]
+    assert paths == sorted(many | huge, key=cache_blocks.order)
+    sizes = [sum(cache_blocks.plain_bytes(*item) for item in block.items()) for block in blocks]
+    assert [size for size in sizes if size > cache_blocks.BLOCK_BYTES] == [
+        cache_blocks.plain_bytes(*item) for item in huge.items()
+    ]
+    pairs = [a + b for a, b in itertools.pairwise(sizes)]
+    assert min(pairs) > cache_blocks.BLOCK_BYTES, "no two neighbours would have fitted into one"
+
+
+def test_every_member_of_a_damaged_block_is_held_back_or_right() -> None:
+    """A flipped bit is caught by the check of the store; whatever comes through has a sound form."""
+    stored = encode(SOME)
+    for at in range(1, len(stored)):
+        flipped = stored[:at] + bytes((stored[at] ^ 16,)) + stored[at + 1 :]
+        for known in decode(flipped).values():
+            assert len(known.rows) % ROW.size == 0
+            assert len(known.below) == 32 * len(known.directories)
 
 
 def test_keys_cannot_be_confused() -> None:
@@ -205,6 +278,127 @@ def test_a_change_deep_below_is_found_through_unchanged_directories(store: Store
     sealed(store, place)
     (place / "a/b/c/d/e/g").unlink()
     sealed(store, place)
+
+
+def cached_values(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Return a list that receives the key of each value of the stat cache that is read from now on."""
+    keys: list[bytes] = []
+    original = type(store).cached
+
+    def counting(self: Store, key: bytes) -> bytes | None:
+        keys.append(key)
+        return original(self, key)
+
+    monkeypatch.setattr(type(store), "cached", counting)
+    return keys
+
+
+def test_an_unchanged_tree_costs_a_value_a_block_and_no_record(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = plant(tmp_path / "t", {f"d{n % 60}/e{n % 7}/f{n}": "x" for n in range(900)})
+    monkeypatch.setattr(cache_blocks, "BLOCK_BYTES", 6000)
+    first = quiet(store, place)
+    keys = cached_values(store, monkeypatch)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a tree is built")
+
+    monkeypatch.setattr(merkle, "build_encoded", refuse)
+    again = seal_paths(store, [place])
+    assert again.packet == first.packet
+    assert again.transactions == again.records == 0
+    assert len(keys) == len(set(keys)), "nothing is looked up twice"
+    assert 15 <= len(keys) <= 30
+
+
+def test_one_changed_file_rewrites_the_blocks_on_its_path_alone(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = plant(tmp_path / "t", {f"d{n % 60:02}/e{n % 7}/f{n}": "x" for n in range(900)})
+    monkeypatch.setattr(cache_blocks, "BLOCK_BYTES", 6000)
+    quiet(store, place)
+    (place / "d59" / "e3" / "f59").write_text("y")
+    written: dict[bytes, bytes | None] = {}
+    original = Memory.changes
+
+    def noting(self: Memory) -> dict[bytes, bytes | None]:
+        found = original(self)
+        written.update(found)
+        return found
+
+    rest(place)
+    monkeypatch.setattr(Memory, "changes", noting)
+    report = seal_paths(store, [place])
+    assert (report.bytes_read, report.objects) == (1, 1)
+    assert len(written) == 2, "the first block, which holds the root, and the last"
+
+
+EDITS = ("same size", "rename", "mode", "add", "remove", "to directory", "to file", "link", "move", "swap")
+
+
+def edit(place: Path, dice: random.Random) -> None:
+    """Change one thing below a directory at random, often so that little of it shows."""
+    everything = sorted(place.rglob("*"))
+    files = [path for path in everything if path.is_file() and not path.is_symlink()]
+    folders = [path for path in everything if path.is_dir() and not path.is_symlink()]
+    what = dice.choice(EDITS)
+    name = f"n{dice.randrange(10**9)}"
+    if what == "add" or len(files) < 10 or len(folders) < 4:
+        where = dice.choice([place, *folders])
+        plant(where, {dice.choice([name, f"{name}/deep/f", f"{name}.d/f"]): dice.randbytes(5)})
+    elif what == "same size":
+        path = dice.choice(files)
+        status = path.stat()
+        with path.open("r+b") as file:
+            file.write(dice.randbytes(status.st_size))
+        same_times(path, status)
+    elif what == "rename":
+        path = dice.choice(everything)
+        path.rename(path.with_name(name))
+    elif what == "mode":
+        path = dice.choice(files)
+        path.chmod(path.stat().st_mode ^ 0o100)
+    elif what in ("to file", "move"):
+        path = dice.choice(folders)
+        to = dice.choice([place, *(other for other in folders if not other.is_relative_to(path))])
+        path.rename(to / name)
+        if what == "to file":
+            path.write_bytes(dice.randbytes(3))
+    elif what == "swap":
+        a, b = dice.sample(files, 2)
+        a.rename(a.with_name(name))
+        b.rename(a)
+        a.with_name(name).rename(b)
+    else:
+        path = dice.choice(files)
+        path.unlink()
+        if what == "to directory":
+            plant(path, {"inner": dice.randbytes(3)} if dice.random() < 0.7 else {"d": None})
+        elif what == "link":
+            path.symlink_to(dice.choice(everything).name)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_after_any_edits_a_seal_is_what_an_empty_store_would_make(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    dice = random.Random(seed)
+    monkeypatch.setattr(cache_blocks, "BLOCK_BYTES", dice.choice([1, 700, 3000, 64 << 10]))
+    tree: dict[str | bytes, str | bytes | None] = {
+        f"d{dice.randrange(6)}/{'abc'[n % 3]}/f{n}" if n % 4 else f"f{n}": dice.randbytes(4)
+        for n in range(120)
+    }
+    place = plant(tmp_path / "t", tree)
+    for _ in range(8):
+        if dice.random() < 0.7:
+            rest(place)
+        sealed(store, place)
+        for _ in range(dice.choice([0, 1, 1, 5, 20])):
+            edit(place, dice)
+    last = quiet(store, place)
+    again = sealed(store, place)
+    assert (again.packet, again.bytes_read, again.transactions) == (last.packet, 0, 0)
 
 
 # What must be found
@@ -289,10 +483,15 @@ def test_a_write_right_after_a_seal_is_found(store: Store, tmp_path: Path) -> No
     assert second.bytes_read == 80
 
 
-def test_fresh_files_are_read_again_until_they_are_old_enough(store: Store, tmp_path: Path) -> None:
+def test_fresh_files_are_read_again_until_they_are_old_enough(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = plant(tmp_path / "t", {"a": "12345", "d/b": "123"})
+    written_ns = (place / "d" / "b").stat().st_ctime_ns
+    monkeypatch.setattr("provstore.files.stat_cache.now_ns", lambda: written_ns + 1_000_000)
     assert sealed(store, place).bytes_read == 8
     assert sealed(store, place).bytes_read == 8
+    monkeypatch.undo()
     assert quiet(store, place).bytes_read == 8
     assert sealed(store, place).bytes_read == 0
 
@@ -717,6 +916,6 @@ def test_verification_never_looks_at_it(
         raise AssertionError("asked the stat cache")
 
     monkeypatch.setattr(type(store), "cached", refuse)
-    monkeypatch.setattr(stat_cache, "decode", refuse)
+    monkeypatch.setattr(cache_blocks, "decode", refuse)
     assert verify(store, packet).outcome == "PASS"
     assert fsck(store).damaged == ()

@@ -12,7 +12,7 @@ from fuzz import evidence, hostile, seeds
 from fuzz.contract import Target
 from provstore import canon, merkle, paths, records
 from provstore.errors import ProvError
-from provstore.files import stat_cache
+from provstore.files import cache_blocks, stat_cache
 from provstore.files.checksums import UntaggedAlgorithm, format_checksums, parse_checksums
 from provstore.files.git_urls import public_url
 from provstore.files.inspect_bundle import bundle_facts, bundle_header, is_bundle
@@ -281,8 +281,10 @@ def run_rows(data: bytes) -> None:
             assert rows.location_value(key, rows.parse_location(key, stored)) == stored
         with may_refuse():
             rows.parse_change(key, stored)
-    remembered = stat_cache.decode(data)
-    assert remembered is None or stat_cache.encode(remembered) == data
+    directories = cache_blocks.decode(data)
+    assert cache_blocks.decode(cache_blocks.encode(directories)) == directories
+    blocks = cache_blocks.decode_list(data)
+    assert cache_blocks.decode_list(cache_blocks.encode_list(blocks)) == blocks
     stat_cache.decode_file(data, data[1 : 1 + ROW.size])
 
 
