@@ -37,8 +37,9 @@ class Ingest:
         self.known = known
         self.options = options
         self.meter = meter
-        self.result = Ingested(None, None, 0, 0, [], [], [], [], [], [], {}, 0)
+        self.result = Ingested(None, None, 0, 0, 0, [], [], [], [], [], [], {}, 0)
         self.files = 0
+        self.members = 0
         self.size_bytes = 0
         self.bytes_read = 0
         self._uses_cache = options.use_cache
@@ -84,6 +85,7 @@ class Ingest:
             tree=tree,
             file=file,
             files=self.files,
+            members=self.members,
             size_bytes=self.size_bytes,
             bytes_read=self.bytes_read,
         )
@@ -99,6 +101,7 @@ class Ingest:
             if listing is None:
                 self._lost(root, path)
                 continue
+            self.members += len(listing.names)
             plan = Plan(listing, own, self.memory.take(), self.known.fetch, self._is_held)
             self._plans[path] = plan
             # Held open until all its files are on their way: results come in while batches are yielded.

@@ -34,6 +34,7 @@ class Ingested(NamedTuple):
         tree: id of the tree record of a directory; None for a file.
         file: the entry of a file; None for a directory.
         files: number of files.
+        members: number of members below a directory: files, links, directories, holes.
         size_bytes: sum of their sizes.
         excluded: path and rule of what was left out.
         unreadable: path and reason of holes.
@@ -48,6 +49,7 @@ class Ingested(NamedTuple):
     tree: RawId | None
     file: TreeEntry | None
     files: int
+    members: int
     size_bytes: int
     excluded: list[tuple[bytes, str]]
     unreadable: list[tuple[bytes, str]]

@@ -65,8 +65,10 @@ def remove_quietly(path: str) -> None:
         os.unlink(path)
 
 
-def chunks(directory: str, object_id: RawId, stored_bytes: int, framed: bool) -> Iterator[Buffer]:
-    """Yield the plain bytes of a blob file.
+def chunks(
+    directory: str, object_id: RawId, stored_bytes: int, framed: bool, *, salvaging: bool = False
+) -> Iterator[Buffer]:
+    """Yield the plain bytes of a blob file; ``salvaging`` gives what can be had of damaged frames, unchecked.
 
     Raises:
         FileNotFoundError: there is no such file; the caller knows whether there should be.
@@ -81,7 +83,7 @@ def chunks(directory: str, object_id: RawId, stored_bytes: int, framed: bool) ->
             if found != stored_bytes:
                 raise IntegrityError(object_id.hex(), f"a blob file of {found} bytes, not {stored_bytes}")
             if framed:
-                yield from frame.read_frames(file, where=f"blob {object_id.hex()}")
+                yield from frame.read_frames(file, where=f"blob {object_id.hex()}", salvaging=salvaging)
             else:
                 while chunk := file.read(CHUNK_BYTES):
                     yield chunk

@@ -1,8 +1,9 @@
 """Frames: bytes as they are stored, compressed where that pays. The only module that knows zstd.
 
 A frame is a header of 9 bytes (codec, plain size, stored size; integers little-endian) and the payload.
-Codec 0 is the plain bytes, codec 1 one Zstandard frame (RFC 8878) that states its content size. Stored
-forms never enter an id, so another level or library version changes nothing that is hashed.
+Codec 0 is the plain bytes, codec 1 one Zstandard frame (RFC 8878) that states its content size, codec 2 such
+a frame and a check of all bytes before it: some bits of a Zstandard frame can flip without a change of what
+unpacks. Stored forms never enter an id, so another level or library version changes nothing that is hashed.
 """
 
 import struct
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 import zstandard
+from blake3 import blake3
 
 from provstore.errors import FrameError
 from provstore.ids import Buffer
@@ -18,6 +20,10 @@ from provstore.ids import Buffer
 HEADER: Final = struct.Struct("<BII")
 RAW: Final = 0
 ZSTD: Final = 1
+CHECKED: Final = 2
+
+CHECK_BYTES: Final = 4
+"""Length of the check at the end of a frame of codec 2."""
 
 FRAME_BYTES: Final = 1 << 20
 """Plain bytes after which a group of small objects is closed. See LAYOUT.md for the figures."""
@@ -117,6 +123,25 @@ def pack_large(data: Buffer, level: int = LEVEL) -> bytes:
     return HEADER.pack(RAW, view.nbytes, view.nbytes) + bytes(view)
 
 
+def vouched(packed: bytes) -> bytes:
+    """Return a frame of :func:`pack` in the form that a store keeps: every bit of it is answered for.
+
+    Raw frames are as they were, since the ids of their members answer for their bytes.
+
+    Example:
+        >>> packed = pack([b"ab" * 500])
+        >>> len(vouched(packed)) - len(packed), unpack(vouched(packed)) == b"ab" * 500
+        (4, True)
+    """
+    codec, plain, stored = check_header(packed)
+    if codec != ZSTD:
+        return packed
+    if stored + CHECK_BYTES > plain:
+        return HEADER.pack(RAW, plain, plain) + unpack(packed)
+    body = HEADER.pack(CHECKED, plain, stored + CHECK_BYTES) + packed[HEADER.size :]
+    return body + blake3(body).digest(CHECK_BYTES)
+
+
 def check_header(header: Buffer, limit_bytes: int = MAX_PLAIN, where: str = "frame") -> tuple[int, int, int]:
     """Return codec, plain size and stored size of a frame from its first 9 bytes.
 
@@ -126,7 +151,7 @@ def check_header(header: Buffer, limit_bytes: int = MAX_PLAIN, where: str = "fra
     if len(header) < HEADER.size:
         raise FrameError(where, f"{len(header)} bytes are no frame header")
     codec, plain, stored = HEADER.unpack_from(header)
-    if codec not in (RAW, ZSTD):
+    if codec not in (RAW, ZSTD, CHECKED):
         raise FrameError(where, f"codec {codec} is unknown")
     if plain > limit_bytes:
         raise FrameError(where, f"states {plain} plain bytes, more than {limit_bytes}")
@@ -155,7 +180,8 @@ def unpack(frame: Buffer, limit_bytes: int = MAX_PLAIN, where: str = "frame") ->
     """Return the plain bytes of a frame. Every bound is checked before memory is asked for.
 
     Raises:
-        FrameError: anything but exactly one whole frame of at most ``limit_bytes`` plain bytes.
+        FrameError: anything but exactly one whole frame of at most ``limit_bytes`` plain bytes, or a check
+            that does not hold.
 
     Example:
         >>> unpack(pack([b"ab", b"c"]))
@@ -165,6 +191,10 @@ def unpack(frame: Buffer, limit_bytes: int = MAX_PLAIN, where: str = "frame") ->
     if len(frame) != HEADER.size + stored:
         raise FrameError(where, f"has {len(frame)} bytes, its header says {HEADER.size + stored}")
     payload = memoryview(frame)[HEADER.size :]
+    if codec == CHECKED:
+        if blake3(memoryview(frame)[:-CHECK_BYTES]).digest(CHECK_BYTES) != payload[-CHECK_BYTES:]:
+            raise FrameError(where, "its stored bytes are not those that were written")
+        payload = payload[:-CHECK_BYTES]
     return bytes(payload) if codec == RAW else _decompress(payload, plain, where)
 
 
@@ -264,19 +294,28 @@ class FrameWriter:
     def finish(self) -> None:
         """Write what is gathered as a last, possibly shorter frame."""
         if self._gathered:
-            packed = pack(self._parts, self._level)
+            packed = vouched(pack(self._parts, self._level))
             self._parts = []
             self._gathered = 0
             self._file.write(packed)
             self.stored_bytes += len(packed)
 
 
-def read_frames(file: Source, limit_bytes: int = MAX_PLAIN, where: str = "blob") -> Iterator[bytes]:
+def read_frames(
+    file: Source, limit_bytes: int = MAX_PLAIN, where: str = "blob", *, salvaging: bool = False
+) -> Iterator[bytes]:
     """Yield the plain bytes of each frame of a file that holds nothing but frames.
+
+    Args:
+        file: the frames.
+        limit_bytes: most plain bytes of a frame.
+        where: what to call the file.
+        salvaging: give what can be had of a damaged frame instead of refusing it; unchecked.
 
     Raises:
         FrameError: a frame is malformed or cut short.
     """
     while header := file.read(HEADER.size):
         _, _, stored = check_header(header, limit_bytes, where)
-        yield unpack(header + file.read(stored), limit_bytes, where)
+        packed = header + file.read(stored)
+        yield salvage(packed) if salvaging else unpack(packed, limit_bytes, where)

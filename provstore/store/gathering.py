@@ -16,8 +16,8 @@ MEMORY_BYTES: Final = 16 << 20
 RECORD_LEVEL: Final = 1
 """Records are mostly digests, in which higher levels find nothing."""
 
-RECORD_PAGES_BYTES: Final = 4 * 4096 - 16
-"""Stored size that frames of records aim at: four whole pages of the index without their header."""
+RECORD_PAGES_BYTES: Final = 4 * 4096 - 16 - frame.CHECK_BYTES
+"""Size that frames of records aim at: with their check four whole pages of the index without their header."""
 
 _FIRST_RATIO: Final = 0.40
 
@@ -40,11 +40,12 @@ class FrameSpool:
         self._file: IO[bytes] | None = None
 
     def add(self, packed: bytes) -> int:
-        """Append a frame and return its number.
+        """Append a frame, with its check, and return its number.
 
         Raises:
             StoreFullError, InputOutputError: the spool file cannot be written.
         """
+        packed = frame.vouched(packed)
         self._memory.append(packed)
         self._memory_bytes += len(packed)
         self.stored_bytes += len(packed)

@@ -1,16 +1,17 @@
 """A store directory: an LMDB index with small payloads in it, and files for large ones beside it."""
 
+import contextlib
 import os
 import secrets
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Self
 
 from provstore.errors import NewerFormatError, NotAStoreError, ReadOnlyError, StoreDamagedError
-from provstore.ids import RawId
+from provstore.ids import Buffer, RawId
 from provstore.paths import show
-from provstore.store import frame, lmdb_checks, lmdb_sweep, rows, writer_lock
+from provstore.store import blobs, frame, lmdb_checks, lmdb_sweep, rows, writer_lock
 from provstore.store.lmdb_env import Env
 from provstore.store.lmdb_reader import LmdbReader
 from provstore.store.lmdb_registry import acquire, release
@@ -116,8 +117,14 @@ class LmdbStore(LmdbReader):
         self._require_writable()
         return lmdb_sweep.remove_leftovers(self._home(), older_than_ns)
 
-    def remains(self, id: RawId) -> bytes | None:
-        """Return the bytes of something in a frame that does not unpack to its end; see the protocol."""
+    def remains(self, id: RawId) -> Iterator[Buffer]:
+        """Yield what can be had of something whose frames are damaged; see the protocol."""
+        row = self._env.get("objects", id)
+        if row is not None and row[:1] == bytes((rows.BLOB_FRAMED,)):
+            stored = rows.blob_stored_bytes(row)
+            with contextlib.suppress(FileNotFoundError):
+                yield from blobs.chunks(self.path, id, stored, framed=True, salvaging=True)
+            return
 
         def work(txn: Txn) -> tuple[rows.Place, bytes] | None:
             row = txn.get("objects", id)
@@ -128,12 +135,9 @@ class LmdbStore(LmdbReader):
             return None if place is None or packed is None else (place, packed)
 
         found = self._env.read(work)
-        if found is None:
-            return None
-        place, packed = found
-        end = place.offset_bytes + place.size_bytes
-        plain = frame.salvage(packed)
-        return plain[place.offset_bytes : end] if len(plain) >= end else None
+        if found is not None:
+            place, packed = found
+            yield frame.salvage(packed)[place.offset_bytes : place.offset_bytes + place.size_bytes]
 
     def checks(self) -> Checks:
         """Return what is remembered of re-reading the store piece by piece."""

@@ -169,7 +169,7 @@ class _Sweep:
             moved = rows.record_row(new) if database == "records" else rows.inline_row(row[1:33], new)
             txn.put(database, key, moved)
         level = RECORD_LEVEL if survivors[0][0] == "records" else self._level
-        packed = frame.pack(parts, level)
+        packed = frame.vouched(frame.pack(parts, level))
         txn.put("frames", rows.number_key(number), packed)
         self.stored_bytes += len(packed)
         return rows.number_key(number)

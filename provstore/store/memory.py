@@ -203,9 +203,9 @@ class MemoryStore:
         yield from (Unit(id, (id,), ()) for id in objects)
         yield from (Unit(id, (), (id,)) for id in records)
 
-    def remains(self, id: RawId) -> bytes | None:
-        """Return None: nothing is in frames here."""
-        return None
+    def remains(self, id: RawId) -> Iterator[Buffer]:
+        """Yield nothing: nothing is in frames here."""
+        return iter(())
 
     def checks(self) -> Checks:
         """Return what is remembered of re-reading the store piece by piece."""

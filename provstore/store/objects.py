@@ -4,7 +4,7 @@ No flag turns the check off. Large objects are either checked before their first
 (:func:`stream`), or given to a writer that the caller publishes only when :func:`copy` returned.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from provstore import records
@@ -69,8 +69,12 @@ def recount(reader: Reader, id: RawId, write: Callable[[Buffer], object]) -> Dig
         IntegrityError: the bytes do not hash to ``id``.
         NotFoundError, NotHeldError: it is unknown, or its bytes are elsewhere.
     """
+    return _hashed(reader.chunks(id), id, write)
+
+
+def _hashed(chunks: Iterable[Buffer], id: RawId, write: Callable[[Buffer], object]) -> Digests:
     twin = TwinHasher()
-    for chunk in reader.chunks(id):
+    for chunk in chunks:
         twin.update(chunk)
         write(chunk)
     found = twin.digests()
@@ -79,13 +83,19 @@ def recount(reader: Reader, id: RawId, write: Callable[[Buffer], object]) -> Dig
     return found
 
 
-def salvaged(store: Store, id: RawId, *, record: bool) -> bytes | None:
-    """Return the bytes of something in a frame that breaks behind them, if they hash right."""
-    data = store.remains(id)
-    if data is None:
-        return None
-    found = {record_id(kind, data) for kind in RECORD_KINDS} if record else {object_id(data)}
-    return data if id in found else None
+def salvaged_record(store: Store, id: RawId) -> bytes | None:
+    """Return the bytes of a record in a damaged frame, if they hash right."""
+    data = b"".join(store.remains(id))
+    return data if any(record_id(kind, data) == id for kind in RECORD_KINDS) else None
+
+
+def salvage(store: Store, id: RawId, write: Callable[[Buffer], object]) -> Digests:
+    """Do as :func:`recount` does with what damaged frames still give.
+
+    Raises:
+        IntegrityError: it does not hash to ``id``.
+    """
+    return _hashed(store.remains(id), id, write)
 
 
 def check(reader: Reader, id: RawId) -> Digests:

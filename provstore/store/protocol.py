@@ -354,10 +354,13 @@ class Store(Reader, Protocol):
         Files touched after ``older_than_ns`` stay, since their writer may live.
         """
 
-    def remains(self, id: RawId) -> bytes | None:
-        """Return the bytes of an inline object or a record out of a frame that does not unpack to its end.
+    def remains(self, id: RawId) -> Iterator[Buffer]:
+        """Yield what can be had of an object or a record whose frames are damaged.
 
-        Unchecked: the caller holds them against the id. None when the frame breaks before their end.
+        Unchecked: the caller holds it against the id. Nothing where it is in no frame.
+
+        Raises:
+            StoreDamagedError, FrameError, InputOutputError: nothing can be had.
         """
 
     def checks(self) -> Checks:

@@ -20,7 +20,7 @@ from provstore.store.objects import Records
 from provstore.store.protocol import Reader, Stage
 from provstore.verbs import pins
 from provstore.verbs.inspecting import Inspection
-from provstore.verbs.members import MAX_FILES
+from provstore.verbs.members import MAX_FILES, MAX_OTHERS
 from provstore.verbs.spec import EntrySpec
 
 IMPLIED_EXCLUDES: Final[dict[str, tuple[str, ...]]] = {
@@ -171,8 +171,7 @@ def seal_entry(work: Work, source: Source, *, exclude: tuple[str, ...]) -> Entry
         return _entry(source, ingested, (), (), excludes, follow)
     root = path if is_directory else os.path.dirname(path)
     work.bundles += [os.path.join(root, path) for path in ingested.bundles]
-    if ingested.files > MAX_FILES:
-        raise UsageError(f"{source.role or show(path)}: {ingested.files} files, over {MAX_FILES} an entry")
+    _refuse_too_many(source.role or show(path), ingested)
     if ingested.tree == EMPTY_TREE:
         work.empty.append(source.role or show(path))
     held = _pins(work, source, ingested)
@@ -189,6 +188,19 @@ def seal_entry(work: Work, source: Source, *, exclude: tuple[str, ...]) -> Entry
                 f"{source.role}: expected commit {spec.commit}, found {inspected.commit or 'none'}"
             )
     return _entry(source, ingested, held, inspected.facts, excludes if is_directory else (), follow)
+
+
+def _refuse_too_many(name: str, ingested: Ingested) -> None:
+    """Refuse what no reader would unfold; see :func:`provstore.verbs.members.most_members`."""
+    if ingested.files > MAX_FILES:
+        raise UsageError(
+            f"{name}: {ingested.files} files, over {MAX_FILES} an entry; seal its parts as entries"
+        )
+    others = ingested.members - ingested.files
+    if others > MAX_OTHERS:
+        raise UsageError(
+            f"{name}: {others} directories and links, over {MAX_OTHERS} an entry; make entries of its parts"
+        )
 
 
 def _partial(ingested: Ingested, work: Work) -> list[str]:

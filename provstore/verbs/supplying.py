@@ -25,7 +25,7 @@ from provstore.store.opening import AnyPath, open_reader
 from provstore.store.pack_format import MAGIC
 from provstore.store.protocol import Reader, Stage, Store
 
-OWN_FRAME: Final = "what is left of its own frame"
+OWN_FRAME: Final = "what is left of its own frames"
 OWN_BYTES: Final = "its own bytes; what the index said of them was wrong"
 
 REFUSALS: Final = (
@@ -77,10 +77,7 @@ class Supply:
 
     def _feeds(self, id: RawId) -> Iterator[tuple[str, _Feed]]:
         store = self._store
-        with contextlib.suppress(*REFUSALS):
-            data = objects.salvaged(store, id, record=False)
-            if data is not None:
-                yield OWN_FRAME, _feed_bytes(data)
+        yield OWN_FRAME, lambda write: objects.salvage(store, id, write)
         yield OWN_BYTES, lambda write: objects.recount(store, id, write)
         for path in self._locations(id):
             yield show(path), _feed_file(path)
@@ -100,7 +97,7 @@ class Supply:
     def record(self, stage: Stage, id: RawId) -> tuple[str, bytes] | None:
         """Add a record to a stage; return where it came from and its bytes, or None."""
         with contextlib.suppress(*REFUSALS):
-            data = objects.salvaged(self._store, id, record=True)
+            data = objects.salvaged_record(self._store, id)
             if data is not None:
                 records.decode(data, id.hex())
                 stage.add_record(id, data)
@@ -133,16 +130,6 @@ def _put(stage: Stage, id: RawId, size_bytes: int | None, feed: _Feed) -> bool:
         if not finished:
             writer.discard()
     return finished
-
-
-def _feed_bytes(data: bytes) -> _Feed:
-    def feed(write: Callable[[Buffer], object]) -> Digests:
-        twin = TwinHasher()
-        twin.update(data)
-        write(data)
-        return twin.digests()
-
-    return feed
 
 
 def _feed_reader(reader: Reader, id: RawId) -> _Feed:

@@ -69,6 +69,40 @@ def test_every_flipped_bit_is_refused_or_gives_bytes_with_another_id(plain: byte
     assert len(same) <= 8, same
 
 
+@pytest.mark.parametrize("plain", [*SAMPLES, TEXT * 9], ids=len)
+def test_what_a_store_keeps_is_whole_to_the_last_bit(plain: bytes) -> None:
+    """The one difference to the test above: no bit of the form is free."""
+    packed = frame.vouched(frame.pack([plain]))
+    assert frame.unpack(packed) == plain
+    assert len(packed) <= frame.HEADER.size + len(plain)
+    for at in range(len(packed)):
+        for bit in range(8):
+            torn = bytearray(packed)
+            torn[at] ^= 1 << bit
+            try:
+                found = frame.unpack(bytes(torn))
+            except FrameError:
+                continue
+            assert packed[0] == frame.RAW
+            assert found != plain
+
+
+def test_what_is_left_of_a_frame_with_a_wrong_check_is_all_of_it() -> None:
+    packed = bytearray(frame.vouched(frame.pack([TEXT])))
+    packed[frame.HEADER.size + 4] ^= 0x10  # the unused bit of a Zstandard header
+    with pytest.raises(FrameError, match="not those that were written"):
+        frame.unpack(bytes(packed))
+    assert frame.salvage(bytes(packed)) == TEXT
+
+
+def test_a_check_that_would_make_a_frame_longer_than_its_bytes_makes_it_raw() -> None:
+    for size in range(60, 200):
+        plain = os.urandom(size // 2) + bytes(size - size // 2)
+        packed = frame.vouched(frame.pack([plain]))
+        assert len(packed) <= frame.HEADER.size + size
+        assert frame.unpack(packed) == plain
+
+
 @given(st.binary(max_size=200))
 def test_garbage_is_refused_or_is_a_frame(data: bytes) -> None:
     try:
@@ -85,7 +119,8 @@ def header(codec: int, plain: int, stored: int) -> bytes:
 @pytest.mark.parametrize(
     ("data", "word"),
     [
-        (header(2, 1, 1) + b"x", "codec 2"),
+        (header(3, 1, 1) + b"x", "codec 3"),
+        (header(2, 9, 3) + b"abc", "not those that were written"),
         (header(255, 1, 1) + b"x", "codec 255"),
         (header(0, 2, 1) + b"x", "stored bytes"),
         (header(1, 1, 2) + b"xx", "stored bytes"),

@@ -156,7 +156,7 @@ def test_rows_of_damaged_files_recompute_or_fail() -> None:
 def test_two_million_bytes_of_nonsense(
     reader: Callable[[bytes], ReaderResult], data: bytes, hostile: bytes
 ) -> None:
-    start = time.perf_counter()
+    began = time.process_time()  # not the clock on the wall: what other processes do must not count
     tracemalloc.start()
     found = reader(hostile * (2_000_000 // len(hostile)))
     peak = tracemalloc.get_traced_memory()[1]
@@ -164,7 +164,7 @@ def test_two_million_bytes_of_nonsense(
     assert found.findings or reader is log
     assert len(found.findings) <= 204
     assert peak < 150 << 20
-    assert time.perf_counter() - start < 30
+    assert time.process_time() - began < 30
 
 
 def test_a_million_timestamps_are_read_and_more_are_not() -> None:
