@@ -90,6 +90,7 @@ ORDER: tuple[str, ...] = (
     "provstore.files.progress",
     "provstore.files.python_origins",
     "provstore.files.inspect_python",
+    "provstore.files.publishing",
     "provstore.files.root",
     "provstore.files.standins",
     "provstore.files.git_state",

@@ -15,12 +15,14 @@ class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True):
         message: what happened, where, what was expected and found.
         remedy: what a person can do about it.
         exit_code: what the command exits with.
+        notes: what else there is to know, such as what was done before; absent when there is nothing.
     """
 
     code: str
     message: str
     remedy: str
     exit_code: int
+    notes: tuple[str, ...] = ()
 
 
 class ErrorDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,6 +43,7 @@ def error_document(error: ProvError) -> dict[str, dict[str, object]]:
         >>> error_document(NotFoundError("run", "no such ref"))["error"]["name"]
         'run'
     """
+    notes = {"notes": _notes(error)} if _notes(error) else {}
     own = {name: value for name, value in vars(error).items() if not name.startswith("_")}
     common = {
         "code": error.code,
@@ -48,11 +51,11 @@ def error_document(error: ProvError) -> dict[str, dict[str, object]]:
         "remedy": error.remedy,
         "exit_code": error.exit_code,
     }
-    return {"error": common | {name: value for name, value in own.items() if name not in common}}
+    return {"error": common | notes | {name: value for name, value in own.items() if name not in common}}
 
 
 def error_lines(error: ProvError) -> Iterator[str]:
-    """Yield the text of an error: the message, then what to do.
+    """Yield the text of an error: the message, what else there is to know, then what to do.
 
     Example:
         >>> from provstore.errors import ReadOnlyError
@@ -60,4 +63,10 @@ def error_lines(error: ProvError) -> Iterator[str]:
         error [read-only]: /mnt/store is read-only |   Choose a store you may write to with --store.
     """
     yield from f"error [{error.code}]: {error.message}".splitlines()
+    for note in _notes(error):
+        yield f"  {note}"
     yield f"  {error.remedy}"
+
+
+def _notes(error: ProvError) -> list[str]:
+    return getattr(error, "__notes__", [])

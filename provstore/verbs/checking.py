@@ -23,7 +23,7 @@ from provstore.reports import Damage, FsckReport
 from provstore.store import objects
 from provstore.store.protocol import Mark, Reader, Store, Unit
 from provstore.verbs.closing import Needed
-from provstore.verbs.collecting import reach, roots
+from provstore.verbs.collecting import Lost, lost, reach, roots
 from provstore.verbs.naming import name_all
 
 NOTE_EVERY_S: Final = 1.0
@@ -85,6 +85,12 @@ class Findings:
             self.bad.setdefault(record.id, reason)
             self.bad_records.add(record.id)
 
+    def lost(self, gone: Iterable[Lost]) -> None:
+        """Add records that the log of refs or the list of verdicts names and that are not there."""
+        for item in gone:
+            self.bad.setdefault(item.id, "is not in the store")
+            self.bad_records.add(item.id)
+
 
 class Reached:
     """What the refs of a store reach, held against what is there.
@@ -105,6 +111,8 @@ class Reached:
         broken: list[tuple[Needed, str]] = []
         reached, walked = reach(reader, packets, broken)
         found.absent(broken)
+        gone = [] if self.damaged else lost(reader)
+        found.lost(gone)
         here = 0
         for id in _ids(reader):
             here += id in reached.objects
@@ -114,7 +122,7 @@ class Reached:
                 if id not in found.bad and reader.info(id) is None:
                     found.bad[id] = "is not in the store"
         self.unreferenced += sum(id not in reached.records for id in reader.records())
-        self.damaged += name_all(reader, packets, walked, found.bad)
+        self.damaged += name_all(reader, packets, walked, found.bad, gone)
 
 
 def _ids(reader: Reader) -> Iterator[RawId]:

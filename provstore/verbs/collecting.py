@@ -50,6 +50,51 @@ def roots(reader: Reader, since_ns: int) -> dict[RawId, str]:
     return kept
 
 
+class Lost(NamedTuple):
+    """A record that the store says it has, and has not.
+
+    Attributes:
+        id: of the record.
+        packet: packet that it belongs to.
+        name: ref of that packet.
+        path: what it is to the packet.
+    """
+
+    id: RawId
+    packet: RawId
+    name: str
+    path: bytes
+
+
+def lost(reader: Reader) -> list[Lost]:
+    """Return observations and verdicts that are not here although their packets had refs ever since.
+
+    Those of a packet that was without a ref for a while may have been swept meanwhile.
+    """
+    missing = {item for item in _promised(reader) if not is_here(reader, item.id)}
+    # Asked again afterwards: a packet may have lost its ref, and then these, in between.
+    return [item for item in _promised(reader) if item in missing] if missing else []
+
+
+def _promised(reader: Reader) -> Iterator[Lost]:
+    named: dict[str, RawId] = {}
+    observed: dict[RawId, list[Lost]] = {}
+    for step in reader.ref_log():
+        named.pop(step.name, None)
+        if step.previous is not None and step.previous not in named.values():
+            observed.pop(step.previous, None)
+        if step.id is not None:
+            named[step.name] = step.id
+            if step.observation is not None:
+                item = Lost(step.observation, step.id, step.name, b"(observation)")
+                observed.setdefault(step.id, []).append(item)
+    for items in observed.values():
+        yield from items
+    for name, packet in reader.refs():
+        for id in reader.verdicts(packet):
+            yield Lost(id, packet, name, b"(verdict)")
+
+
 def reach(
     reader: Reader, wanted: Iterable[RawId], broken: list[tuple[Needed, str]]
 ) -> tuple[Closure, list[RawId]]:

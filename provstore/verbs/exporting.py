@@ -1,10 +1,12 @@
 """Members of a packet in the forms of other tools: checksum files and Git trees."""
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from provstore.errors import EmptyError, InputOutputError, TargetError, UsageError
+from provstore.errors import EmptyError, UsageError
 from provstore.files.checksums import ChecksumLine, format_checksums
+from provstore.files.publishing import write_new
 from provstore.gitids import BlobHasher, Mode, TreeMember, blob_id, tree_id
 from provstore.ids import Digest, RawId
 from provstore.paths import show
@@ -91,15 +93,9 @@ def write_export(data: bytes, output: str) -> None:
 
     Raises:
         TargetError: the file exists.
-        InputOutputError: it cannot be written.
+        InputOutputError: it cannot be written; nothing of it stays.
     """
-    try:
-        with open(output, "xb") as stream:
-            stream.write(data)
-    except FileExistsError as error:
-        raise TargetError(show(output), "exists") from error
-    except OSError as error:
-        raise InputOutputError(show(output), error.errno or 0, error.strerror or str(error)) from error
+    write_new(os.fsencode(output), data)
 
 
 def _choose(found: Iterable[Member]) -> _Chosen:

@@ -14,6 +14,7 @@ from provstore.records.verdict import Verdict
 from provstore.reports import Damage
 from provstore.store import objects
 from provstore.store.protocol import Reader
+from provstore.verbs.collecting import Lost
 
 MOST_PLACES: Final = 1 << 18
 """Damaged places of one entry that are looked at: few records can unfold to any number of paths."""
@@ -145,7 +146,11 @@ class _Naming:
 
 
 def name_all(
-    reader: Reader, packets: Mapping[RawId, str], walked: Iterable[RawId], bad: dict[RawId, str]
+    reader: Reader,
+    packets: Mapping[RawId, str],
+    walked: Iterable[RawId],
+    bad: dict[RawId, str],
+    gone: Iterable[Lost] = (),
 ) -> list[Damage]:
     """Return one line for every place where something bad is needed; and one for what nobody needs.
 
@@ -154,6 +159,7 @@ def name_all(
         packets: a ref name for each root.
         walked: packets to look at.
         bad: reason by id; receives records that turn out unreadable only now.
+        gone: records that belong to packets without being reached from them, and are not there.
     """
     if not bad:
         return []
@@ -162,6 +168,8 @@ def name_all(
     naming = _Naming(reader, bad, observed)
     for packet in sorted(walked):
         naming.packet(packet, packets.get(packet, ""))
+    for item in gone:
+        naming.name(item.id, item.packet, item.name, item.path)
     return naming.damaged + [
         Damage(id=id.hex(), role="", packet="", reason=reason)
         for id, reason in sorted(bad.items())

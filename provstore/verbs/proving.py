@@ -10,8 +10,9 @@ from typing import Final
 import msgspec
 
 from provstore import canon, merkle, records
-from provstore.errors import MalformedError, NotFoundError, ProofError, TargetError
+from provstore.errors import MalformedError, NotFoundError, ProofError
 from provstore.files.hashing import hash_file
+from provstore.files.publishing import write_new
 from provstore.ids import RawId, record_id, to_raw
 from provstore.paths import show, unshow
 from provstore.records.packet import Packet, check_packet
@@ -52,7 +53,8 @@ def prove(reader: Reader, packet: RawId, path: str, output: str | bytes | os.Pat
 
     Raises:
         NotFoundError: the packet has no such member.
-        TargetError: the file exists or cannot be written.
+        TargetError: the file exists.
+        InputOutputError: it cannot be written; nothing of it stays.
     """
     found = objects.packet(reader, packet)
     member, trail = find_member(objects.fetcher(reader), found, path)
@@ -64,17 +66,14 @@ def prove(reader: Reader, packet: RawId, path: str, output: str | bytes | os.Pat
         records=tuple(data.decode() for data in chain),
     )
     target = os.path.abspath(os.fsencode(output))
-    try:
-        with open(target, "xb") as file:
-            size = file.write(canon.encode(proof))
-    except OSError as error:
-        raise TargetError(show(target), error.strerror or str(error)) from error
+    data = canon.encode(proof)
+    write_new(target, data)
     return ProveReport(
         packet=packet.hex(),
         role=member.entry.role,
         path=show(member.path),
         blake3=member.node.blake3,
-        size_bytes=size,
+        size_bytes=len(data),
         records=len(chain),
         output=show(target),
     )

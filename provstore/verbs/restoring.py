@@ -1,9 +1,11 @@
 """Restoring: members of a packet as files below a new or empty directory, never through a symlink."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
-from provstore.errors import InputOutputError, TargetError
+from provstore.errors import InputOutputError, ProvError, TargetError
 from provstore.files.progress import Meter, Reporter
 from provstore.files.root import Root
 from provstore.ids import Buffer, RawId, to_raw
@@ -26,8 +28,9 @@ def restore(
 ) -> RestoreReport:
     """Write the held members of a packet below a directory.
 
-    Every file is created anew and keeps its bytes only if they hash to their id. Execute bits, symlinks and
-    empty directories come back; times and owners do not.
+    Every file is created anew and keeps its bytes only if they hash to their id. Where one fails, the files
+    before it stay, and a note of the error says so. Execute bits, symlinks and empty directories come back;
+    times and owners do not.
 
     Args:
         reader: store or pack that holds the packet.
@@ -57,11 +60,9 @@ def restore(
     with Root(base) as root:
         for member in wanted:
             place = member.place()
-            try:
+            with _telling(base, place, meter):
                 _parents(root, os.path.dirname(place), made)
                 _write(reader, root, member, missing, meter)
-            except OSError as error:
-                raise _translated(show(os.path.join(base, place)), error) from error
             if member.node.kind == "directory":
                 made.add(place)
     return RestoreReport(
@@ -71,6 +72,21 @@ def restore(
         size_bytes=meter.bytes_done,
         missing=tuple(missing),
     )
+
+
+@contextmanager
+def _telling(base: bytes, place: bytes, meter: Meter) -> Iterator[None]:
+    """Add to an error what was not written, and what was written before it and stays."""
+    try:
+        try:
+            yield
+        except OSError as error:
+            raise _translated(show(os.path.join(base, place)), error) from error
+    except ProvError as error:
+        count = meter.files_done
+        done = f"{count} whole {'file was' if count == 1 else 'files were'} written to {show(base)} before it"
+        error.add_note(f"{show(place)} was not written; {done}" + (" and left there" if count else ""))
+        raise
 
 
 def _prepare(base: bytes) -> None:

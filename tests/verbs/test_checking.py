@@ -19,6 +19,7 @@ from provstore.store.protocol import Store, Unit
 from provstore.verbs import checking
 from provstore.verbs.checking import fsck, fsck_for
 from provstore.verbs.collecting import gc
+from provstore.verbs.repairing import repair
 
 NOTHING_S = 1e-9
 """A budget in which exactly one unit is read: what was begun is finished."""
@@ -302,6 +303,69 @@ def test_a_damaged_mark_counts_as_none(path: Path) -> None:
         assert key not in store.checks().marks
         assert fsck_for(store, 600).remaining == 0
         assert key in store.checks().marks
+
+
+def lose_record(store: LmdbStore, id: bytes) -> None:
+    assert store._env.write(lambda txn: txn.delete("records", id))
+
+
+def test_a_lost_observation_is_named_with_the_packet_that_it_belongs_to(path: Path) -> None:
+    with open_store(path) as store:
+        step = next(step for step in store.ref_log() if step.name == "a")
+        assert step.observation is not None
+        assert step.id is not None
+        lose_record(store, step.observation)
+        damaged = fsck(store).damaged
+        assert [(d.id, d.packet, d.role, d.path, d.reason) for d in damaged] == [
+            (step.observation.hex(), step.id.hex(), "a", "(observation)", "is not in the store")
+        ]
+        assert repair(store).damaged == damaged  # nobody has it
+
+
+def test_observations_that_were_swept_with_their_packet_are_not_missed(path: Path, tmp_path: Path) -> None:
+    with open_store(path) as store:
+        packet = store.ref("a")
+        assert packet is not None
+        with store.stage() as stage:
+            stage.set_ref("a", None)
+            stage.commit()
+        gc(store, delete=True, grace_s=0)
+        assert seal_into(path, tmp_path / "a", "a") == packet.hex()
+        assert [step.observation is not None for step in store.ref_log("a")] == [True, False, True]
+        assert fsck(store).damaged == ()
+        newest = store.ref_log("a")[-1].observation
+        assert newest is not None
+        lose_record(store, newest)
+        assert [damage.id for damage in fsck(store).damaged] == [newest.hex()]
+
+
+def test_an_observation_stays_due_while_another_ref_names_its_packet(path: Path) -> None:
+    with open_store(path) as store:
+        packet = store.ref("a")
+        step = next(step for step in store.ref_log() if step.name == "a")
+        assert packet is not None
+        assert step.observation is not None
+        with store.stage() as stage:
+            stage.set_ref("second", packet)
+            stage.set_ref("a", None)
+            stage.commit()
+        gc(store, delete=True, grace_s=0)
+        assert fsck(store).damaged == ()
+        lose_record(store, step.observation)
+        assert [damage.id for damage in fsck(store).damaged] == [step.observation.hex()]
+
+
+def test_a_lost_verdict_is_named_with_its_packet(path: Path) -> None:
+    with open_store(path) as store:
+        packet = store.ref("a")
+        assert packet is not None
+        with store.stage() as stage:
+            stage.add_verdict(packet, b"v" * 32)
+            stage.commit()
+        damaged = fsck(store).damaged
+        assert [(d.id, d.packet, d.role, d.path) for d in damaged] == [
+            ((b"v" * 32).hex(), packet.hex(), "a", "(verdict)")
+        ]
 
 
 def test_what_is_swept_while_it_is_checked_is_no_damage(path: Path) -> None:

@@ -2,14 +2,24 @@
 
 import os
 import random
+import resource
 from pathlib import Path
 
 import pytest
+from killing import Say, run
 from workbench import listed, plant, seal, seal_text
 
-from provstore.errors import MalformedError, NewerFormatError, NotFoundError, ProvError, TargetError
+from provstore.errors import (
+    InputOutputError,
+    MalformedError,
+    NewerFormatError,
+    NotFoundError,
+    ProvError,
+    TargetError,
+)
 from provstore.paths import show
 from provstore.store.memory import MemoryStore
+from provstore.verbs.exporting import write_export
 from provstore.verbs.proving import is_proof, prove, verify_proof
 
 
@@ -113,6 +123,26 @@ def test_files_that_are_no_proofs(tmp_path: Path) -> None:
         verify_proof(b'{"format":"provstore/proof/v2"}', "p")
     with pytest.raises(MalformedError):
         verify_proof(b" " * ((16 << 20) + 1), "p")
+
+
+def test_a_disk_that_takes_no_more_leaves_no_file(tmp_path: Path) -> None:
+    """The file size limit stands in for the disk."""
+    store = MemoryStore()
+    packet = seal(store, plant(tmp_path / "t", {"f": "x"}))
+
+    def work(say: Say) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50, 50))
+        for write in (
+            lambda: prove(store, packet, "f", tmp_path / "p"),
+            lambda: write_export(b"x" * 100, os.fspath(tmp_path / "p")),
+        ):
+            try:
+                write()
+            except InputOutputError as error:
+                say(error.code)
+
+    assert run(work) == (0, ["io", "io"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t"]
 
 
 def test_an_output_that_is_there_stays(tmp_path: Path) -> None:

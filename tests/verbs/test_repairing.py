@@ -393,9 +393,12 @@ def test_rows_that_are_gone_are_brought_back_with_what_is_below_them(scene: Scen
         store._env.write(lambda txn: [txn.delete("records", id) for id in doomed])
         gone = next(id for id, info in store.objects() if info.placement == "blob")
         store._env.write(lambda txn: txn.delete("objects", gone))
-        assert {d.id for d in fsck(store).damaged} == {scene.packet}
+        observed = store.ref_log()[0].observation
+        assert observed is not None
+        assert {d.id for d in fsck(store).damaged} == {scene.packet, observed.hex()}
         report = repair(store, [scene.pack])
-        assert report.damaged == ()
+        assert [d.id for d in report.damaged] == [observed.hex()]  # packs hold none
+        assert repair(store, [scene.other]).damaged == ()
         kinds = {(item.id, item.kind) for item in report.repaired}
         assert (gone.hex(), "object") in kinds
         assert (scene.packet, "record") in kinds

@@ -8,6 +8,7 @@ from workbench import STORES, as_nobody, findings, open_store_of, open_to_all, p
 
 from provstore.errors import EmptyError, InputOutputError, IntegrityError, TargetError
 from provstore.ids import object_id
+from provstore.report.failures import error_document, error_lines
 from provstore.store.memory import MemoryStore
 from provstore.verbs.comparing import verify_against
 from provstore.verbs.restoring import restore
@@ -66,9 +67,15 @@ def test_damaged_bytes_never_become_a_file(tmp_path: Path, tree: Path) -> None:
     packet = seal(store, tree)
     big = object_id((tree / "big").read_bytes())
     store._content.data[big] = store._content.data[big][:-1] + b"?"
-    with pytest.raises(IntegrityError, match=big.hex()):
+    with pytest.raises(IntegrityError, match=big.hex()) as caught:
         restore(store, packet, tmp_path / "out")
     assert not (tmp_path / "out/big").exists()
+    left = [path for path in (tmp_path / "out").rglob("*") if path.is_file() and not path.is_symlink()]
+    assert len(left) == 1
+    note = f"big was not written; 1 whole file was written to {tmp_path}/out before it and left there"
+    assert caught.value.__notes__ == [note]
+    assert f"  {note}" in list(error_lines(caught.value))
+    assert error_document(caught.value)["error"]["notes"] == [note]
 
 
 def test_what_is_not_here_is_listed_and_the_rest_restored(tmp_path: Path, tree: Path) -> None:
