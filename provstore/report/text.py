@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from provstore.reports.base import count as count
+
 SHORT_HEX: Final = 12
 """Digits of a digest that people are shown where the whole one is not needed to act."""
 
@@ -27,16 +29,6 @@ def amount(size_bytes: int | None) -> str:
         if value < 999.95:
             return f"{value:.1f} {unit}"
     return f"{value / 1000:.1f} PB"
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun.
-
-    Example:
-        >>> count(1, "file"), count(2000, "file"), count(0, "entry", "entries")
-        ('1 file', '2,000 files', '0 entries')
-    """
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def short(digest: str | None) -> str:

@@ -13,3 +13,13 @@ Verdict = Literal["PASS", "FAIL", "INCOMPLETE"]
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of all reports."""
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun.
+
+    Example:
+        >>> count(1, "file"), count(2000, "file"), count(0, "entry", "entries")
+        ('1 file', '2,000 files', '0 entries')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -16,6 +16,7 @@ from provstore.records.packet import Entry, Packet, rule_text
 from provstore.records.tree import TreeEntry
 from provstore.reports import DiffReport, FactChange, KeptFact, MemberChange
 from provstore.reports import Side as ReportSide
+from provstore.reports.base import count
 from provstore.store import objects
 from provstore.store.memory import MemoryStore
 from provstore.store.protocol import Reader
@@ -118,7 +119,8 @@ class _Diff:
 
     def sentence(self, same: bool) -> str:
         if same:
-            return f"nothing differs: {self.kept} members and {len(self.kept_roles)} entries are equal"
+            entries = count(len(self.kept_roles), "entry", "entries")
+            return f"nothing differs: {count(self.kept, 'member')} and {entries} are equal"
         parts = [
             f"{len(found)} {word}"
             for found, word in (
@@ -128,8 +130,10 @@ class _Diff:
             )
             if found
         ]
-        members = f"{', '.join(parts)} of {self.kept + len(self.changed) + len(self.removed)} members"
-        facts = [f"{len(found)} {layer} facts" for layer, found in self.facts.items() if found]
+        members = (
+            f"{', '.join(parts)} of {count(self.kept + len(self.changed) + len(self.removed), 'member')}"
+        )
+        facts = [count(len(found), f"{layer} fact") for layer, found in self.facts.items() if found]
         return (members if parts else "all members equal") + (f"; {', '.join(facts)} differ" if facts else "")
 
     # Entries
@@ -142,7 +146,9 @@ class _Diff:
         else:
             a, b = single(x), single(y)
             if a is not None and b is not None:
-                if _same_bytes(a, b):
+                if _is_hole(a) and _is_hole(b):
+                    self.unread(x.role)
+                elif _same_bytes(a, b):
                     self.kept += 1
                 else:
                     self.changed.append(_change(x.role, b"", a, b, self.note(x, y)))
@@ -163,12 +169,12 @@ class _Diff:
         for path, a, b in changes:
             if (a is None or b is None) and left_out.rule(*os.path.split(path)) is not None:
                 # The packet says that this is no part of it; the directory that was just read has it.
-                differing += a is not None and a.kind in _FILES
+                differing += a is not None and _is_file(a)
                 continue
             if a is not None and b is not None and a.kind != "directory" and b.kind != "directory":
                 if _same_bytes(a, b):
                     continue
-                differing += a.kind in _FILES
+                differing += _is_file(a)
                 self.changed.append(_change(x.role, path, a, b, self.note(x, y, path)))
                 continue
             for node, fetch, gone in ((a, self.a.fetch, True), (b, self.b.fetch, False)):
@@ -187,7 +193,7 @@ class _Diff:
                 self.removed.append(_change(role, inner, found, None))
             else:
                 self.added.append(_change(role, inner, None, found))
-        return sum(found.kind in _FILES for _, found in nodes) if gone else 0
+        return sum(_is_file(found) for _, found in nodes) if gone else 0
 
     def places(self, before: list[Entry], after: list[Entry]) -> None:
         """Compare entries of which one side has others than the other, by where their members lie."""
@@ -205,14 +211,20 @@ class _Diff:
         for place in sorted(sides[0].keys() | sides[1].keys()):
             x, y = sides[0].get(place), sides[1].get(place)
             if x is not None and y is not None:
-                if _same_bytes(x.node, y.node):
-                    self.kept += x.node.kind in _FILES
+                if _is_hole(x.node) and _is_hole(y.node):
+                    self.unread(show(place))
+                elif _same_bytes(x.node, y.node):
+                    self.kept += _is_file(x.node)
                 else:
                     self.changed.append(_change(x.entry.role, x.path, x.node, y.node))
             elif x is not None:
                 self.removed.append(_change(x.entry.role, x.path, x.node, None))
             elif y is not None:
                 self.added.append(_change(y.entry.role, y.path, None, y.node))
+
+    def unread(self, place: str) -> None:
+        """Note that nobody could read a member on either side; that is neither equal nor a difference."""
+        self.notes.append(f"{place}: unreadable on both sides, so it was not compared")
 
     def note(self, x: Entry, y: Entry, path: bytes = b"") -> str:
         """Say what a person would miss: an equal build-id does not make two objects the same."""
@@ -341,6 +353,15 @@ def _same_bytes(a: TreeEntry, b: TreeEntry) -> bool:
     stated = [(x, y) for x, y in digests if x is not None and y is not None]
     modes_known = a.blake3 is not None and b.blake3 is not None
     return bool(stated) and all(x == y for x, y in stated) and (a.kind == b.kind or not modes_known)
+
+
+def _is_hole(node: TreeEntry) -> bool:
+    return node.state == "unreadable"
+
+
+def _is_file(node: TreeEntry) -> bool:
+    """Say whether a member counts among the files of its entry; holes do not."""
+    return node.kind in _FILES and not _is_hole(node)
 
 
 def _change(role: str, path: bytes, a: TreeEntry | None, b: TreeEntry | None, note: str = "") -> MemberChange:

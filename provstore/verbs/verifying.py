@@ -24,6 +24,7 @@ from provstore.ids import Digests, RawId, to_raw
 from provstore.paths import show
 from provstore.records.packet import Entry, Packet
 from provstore.reports import Check, Missing, VerifyReport, worst
+from provstore.reports.base import count
 from provstore.store import objects
 from provstore.store.pack import PackStore
 from provstore.store.protocol import Reader
@@ -147,7 +148,7 @@ class _Verification:
                         outcome="PASS",
                         code="ok",
                         role=entry.role,
-                        message=f"{picked} members, {checked} objects re-hashed here",
+                        message=f"{count(picked, 'member')}, {count(checked, 'object')} re-hashed here",
                     )
                 )
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from workbench import SPEC, findings, listed, plant, seal, seal_text
+from workbench import SPEC, as_nobody, findings, listed, open_to_all, plant, seal, seal_text
 
 from provstore.errors import NotFoundError
 from provstore.reports import DiffReport
@@ -220,3 +220,40 @@ def test_a_recorded_exclusion_holds_for_the_directory_too(tmp_path: Path) -> Non
     store = MemoryStore()
     seal(store, tree, exclude=(".cache",))
     assert compare(store, "t", tree).same
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one entry", "entries below each other"])
+def test_holes_are_neither_equal_nor_counted(apart: bool) -> None:
+    """An unreadable file is a hole: of two packets with it nobody knows whether they differ there."""
+    with open_to_all() as place:
+        for name in ("whole", "a", "b"):
+            plant(place / name, {"f": "x", "no": "y", "other": "2" if name == "b" else "1"})
+        (place / "a/no").chmod(0)
+        (place / "b/no").chmod(0)
+
+        def work() -> list[tuple[list[str], str, bool]]:
+            store = MemoryStore()
+            seal(store, place / "whole", name="whole")
+            seal(store, place / "a", name="a", allow_unreadable=True)
+            seal(store, place / "b", name="b", allow_unreadable=True)
+            if apart:
+                seal(store, place / "b/f", place / "b/no", place / "b/other", name="b", allow_unreadable=True)
+            found = []
+            for left, right in (("whole", "a"), ("a", "b")):
+                report = compare(store, left, right)
+                noted = any("no: unreadable on both sides" in note for note in report.notes)
+                found.append((paths(report.changed), report.sentence, noted))
+            return found
+
+        assert as_nobody(work) == [
+            (["no"], "1 changed of 3 members", False),
+            (["other"], "1 changed of 2 members", apart),
+        ]
+
+
+def test_one_is_not_called_many(tmp_path: Path) -> None:
+    store = MemoryStore()
+    for name, text in (("a", "1"), ("b", "2")):
+        seal(store, plant(tmp_path / name, {"f": text}), name=name)
+    assert compare(store, "a", "b").sentence == "1 changed of 1 member"
+    assert compare(store, "a", "a").sentence == "nothing differs: 1 member and 1 entry are equal"

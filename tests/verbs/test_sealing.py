@@ -38,6 +38,7 @@ from provstore.errors import (
 from provstore.ids import object_id, to_raw
 from provstore.store.lmdb_store import LmdbStore
 from provstore.store.memory import MemoryStore
+from provstore.verbs import entries, members
 from provstore.verbs.collecting import gc
 from provstore.verbs.listing import cat, log, show_packet
 from provstore.verbs.restoring import restore
@@ -331,6 +332,19 @@ def test_native_objects_state_what_they_are(tmp_path: Path) -> None:
     for path in ("bad", "bad/libx.so"):
         with pytest.raises(ProvError, match="ELF"):
             seal(MemoryStore(), tmp_path / path, kind="native")
+
+
+def test_what_verify_would_not_unfold_is_not_sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both sides count alike: links, directories and holes beyond the bound are refused when sealed."""
+    monkeypatch.setattr(members, "MAX_OTHERS", 5)
+    monkeypatch.setattr(entries, "MAX_OTHERS", 5)
+    tree = plant(tmp_path / "t", {"f": "x", "a/b/g": "y", "l": "->f", "e1": None, "e2": None})
+    store = MemoryStore()
+    assert verify(store, seal(store, tree)).outcome == "PASS"
+    plant(tree, {"e3": None})
+    for _ in range(2):  # and with what is remembered of the directories that did not change
+        with pytest.raises(UsageError, match="6 directories and links, over 5 an entry"):
+            seal(store, tree)
 
 
 def test_a_hole_counts_nowhere_as_evidence() -> None:
