@@ -21,13 +21,11 @@ from provstore.store import objects
 from provstore.store.memory import MemoryStore
 from provstore.store.protocol import Reader
 from provstore.verbs.locating import locate
-from provstore.verbs.members import Member, entry_members, origin_text, single
+from provstore.verbs.members import Member, entry_members, is_file, is_hole, origin_text, single
 from provstore.verbs.sealing import SealOptions, seal_paths
 
 _ENVIRONMENT: Final = frozenset({"environment", "host", "idle"})
 _RESULT: Final = frozenset({"benchmark-log", "server-log", "metrics", "record", "receipt"})
-
-_FILES: Final = frozenset({"file", "executable"})
 
 _LONGEST_VALUE: Final = 4000
 
@@ -146,7 +144,7 @@ class _Diff:
         else:
             a, b = single(x), single(y)
             if a is not None and b is not None:
-                if _is_hole(a) and _is_hole(b):
+                if is_hole(a) and is_hole(b):
                     self.unread(x.role)
                 elif _same_bytes(a, b):
                     self.kept += 1
@@ -169,12 +167,12 @@ class _Diff:
         for path, a, b in changes:
             if (a is None or b is None) and left_out.rule(*os.path.split(path)) is not None:
                 # The packet says that this is no part of it; the directory that was just read has it.
-                differing += a is not None and _is_file(a)
+                differing += a is not None and is_file(a)
                 continue
             if a is not None and b is not None and a.kind != "directory" and b.kind != "directory":
                 if _same_bytes(a, b):
                     continue
-                differing += _is_file(a)
+                differing += is_file(a)
                 self.changed.append(_change(x.role, path, a, b, self.note(x, y, path)))
                 continue
             for node, fetch, gone in ((a, self.a.fetch, True), (b, self.b.fetch, False)):
@@ -193,7 +191,7 @@ class _Diff:
                 self.removed.append(_change(role, inner, found, None))
             else:
                 self.added.append(_change(role, inner, None, found))
-        return sum(_is_file(found) for _, found in nodes) if gone else 0
+        return sum(is_file(found) for _, found in nodes) if gone else 0
 
     def places(self, before: list[Entry], after: list[Entry]) -> None:
         """Compare entries of which one side has others than the other, by where their members lie."""
@@ -211,10 +209,10 @@ class _Diff:
         for place in sorted(sides[0].keys() | sides[1].keys()):
             x, y = sides[0].get(place), sides[1].get(place)
             if x is not None and y is not None:
-                if _is_hole(x.node) and _is_hole(y.node):
+                if is_hole(x.node) and is_hole(y.node):
                     self.unread(show(place))
                 elif _same_bytes(x.node, y.node):
-                    self.kept += _is_file(x.node)
+                    self.kept += is_file(x.node)
                 else:
                     self.changed.append(_change(x.entry.role, x.path, x.node, y.node))
             elif x is not None:
@@ -353,15 +351,6 @@ def _same_bytes(a: TreeEntry, b: TreeEntry) -> bool:
     stated = [(x, y) for x, y in digests if x is not None and y is not None]
     modes_known = a.blake3 is not None and b.blake3 is not None
     return bool(stated) and all(x == y for x, y in stated) and (a.kind == b.kind or not modes_known)
-
-
-def _is_hole(node: TreeEntry) -> bool:
-    return node.state == "unreadable"
-
-
-def _is_file(node: TreeEntry) -> bool:
-    """Say whether a member counts among the files of its entry; holes do not."""
-    return node.kind in _FILES and not _is_hole(node)
 
 
 def _change(role: str, path: bytes, a: TreeEntry | None, b: TreeEntry | None, note: str = "") -> MemberChange:

@@ -54,6 +54,16 @@ def single(entry: Entry) -> TreeEntry | None:
     )
 
 
+def is_hole(node: TreeEntry) -> bool:
+    """Say whether a member could not be read when it was sealed."""
+    return node.state == "unreadable"
+
+
+def is_file(node: TreeEntry) -> bool:
+    """Say whether a member counts among the files of its entry; holes do not."""
+    return node.kind in ("file", "executable") and not is_hole(node)
+
+
 def most_members(entry: Entry) -> int:
     """Return how many members an entry may have, 0 if it states more files than any may have."""
     return entry.files + MAX_OTHERS if entry.files <= MAX_FILES else 0
