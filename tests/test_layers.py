@@ -41,6 +41,7 @@ ORDER: tuple[str, ...] = (
     "provstore.reports",
     # store
     "provstore.store",
+    "provstore.store.ahead",
     "provstore.store.frame",
     "provstore.store.frame_cache",
     "provstore.store.gate",

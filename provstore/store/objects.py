@@ -12,21 +12,29 @@ from provstore.errors import IntegrityError, MalformedError, NotFoundError, NotH
 from provstore.ids import RECORD_KINDS, Buffer, Digests, RawId, TwinHasher, digests, object_id, record_id
 from provstore.merkle import Fetch
 from provstore.records.packet import Packet, check_packet
-from provstore.store.protocol import Reader, Store
+from provstore.store.protocol import ObjectInfo, Reader, Store
 
 WHOLE_LIMIT_BYTES: Final = 64 << 20
 """Largest object that :func:`read` returns in one piece."""
 
 
-def read(reader: Reader, id: RawId, limit_bytes: int = WHOLE_LIMIT_BYTES) -> bytes:
+def read(
+    reader: Reader, id: RawId, limit_bytes: int = WHOLE_LIMIT_BYTES, info: ObjectInfo | None = None
+) -> bytes:
     """Return the bytes of an object.
+
+    Args:
+        reader: what holds it.
+        id: of the object.
+        limit_bytes: a larger one is refused.
+        info: what the reader says of it, if the caller has asked already.
 
     Raises:
         IntegrityError: the stored bytes do not hash to ``id``.
         NotFoundError, NotHeldError: it is unknown, or its bytes are elsewhere.
         MalformedError: it is larger than ``limit_bytes``.
     """
-    info = reader.info(id)
+    info = info or reader.info(id)
     if info is None:
         raise NotFoundError(id.hex(), f"no such object in {reader.where}")
     if info.size_bytes > limit_bytes:
@@ -107,16 +115,21 @@ def _ignore(chunk: Buffer) -> None:
     return None
 
 
-def stream(reader: Reader, id: RawId) -> Iterator[Buffer]:
+def stream(reader: Reader, id: RawId, info: ObjectInfo | None = None) -> Iterator[Buffer]:
     """Yield the bytes of an object of any size; they are checked as a whole before the first is given.
+
+    Args:
+        reader: what holds it.
+        id: of the object.
+        info: what the reader says of it, if the caller has asked already.
 
     Raises:
         IntegrityError: the bytes do not hash to ``id``, or changed between the check and the reading.
         NotFoundError, NotHeldError: it is unknown, or its bytes are elsewhere.
     """
-    info = reader.info(id)
+    info = info or reader.info(id)
     if info is not None and info.size_bytes <= WHOLE_LIMIT_BYTES:
-        yield read(reader, id)
+        yield read(reader, id, info=info)
         return
     check(reader, id)
     twin = TwinHasher()

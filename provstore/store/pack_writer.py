@@ -3,7 +3,9 @@
 import heapq
 import itertools
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import IO, BinaryIO, Final
 
 from blake3 import blake3
@@ -12,7 +14,7 @@ from provstore.errors import PackError
 from provstore.ids import Buffer, RawId
 from provstore.store import frame
 from provstore.store import pack_format as form
-from provstore.store.pack_format import PackRow
+from provstore.store.ahead import Ahead
 from provstore.store.protocol import ObjectInfo
 from provstore.store.refs import check_ref_name
 from provstore.store.rows import MAX_RECORD_BYTES
@@ -34,8 +36,8 @@ class _Rows:
         self._rows: list[bytes] = []
         self._runs: list[IO[bytes]] = []
 
-    def add(self, row: PackRow) -> None:
-        self._rows.append(form.ROW.pack(*row))
+    def add(self, row: bytes) -> None:
+        self._rows.append(row)
         self.count += 1
         if len(self._rows) == RUN_ROWS:
             run = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
@@ -63,15 +65,17 @@ def _rows_of(run: IO[bytes]) -> Iterator[bytes]:
 
 
 class _Writer:
-    """Frames, with the row of each member."""
+    """Frames, with the row of each member; compressed on threads, written in the order they were given."""
 
-    def __init__(self, out: BinaryIO, rows: _Rows, level: int) -> None:
+    def __init__(self, out: BinaryIO, rows: _Rows, level: int, frames: Ahead[bytes]) -> None:
         self._out = out
         self._rows = rows
         self._level = level
+        self._frames = frames
+        self._begun: deque[list[_Member]] = deque()
         self._hasher = blake3()
         self.position = 0
-        self._members: list[PackRow] = []
+        self._members: list[_Member] = []
         self._parts: list[bytes] = []
         self._gathered = 0
 
@@ -83,8 +87,8 @@ class _Writer:
     def digest(self) -> bytes:
         return self._hasher.digest()
 
-    def small(self, row: PackRow, data: bytes, limit_bytes: int) -> None:
-        self._members.append(row._replace(offset_bytes=self._gathered))
+    def small(self, member: "_Member", data: bytes, limit_bytes: int) -> None:
+        self._members.append((*member[:3], self._gathered, member[4]))
         self._parts.append(data)
         self._gathered += len(data)
         if self._gathered >= limit_bytes:
@@ -92,20 +96,43 @@ class _Writer:
 
     def close_group(self) -> None:
         if self._members:
-            position = self.position
-            self.put(frame.pack(self._parts, self._level))
-            for member in self._members:
-                self._rows.add(member._replace(position=position))
+            self._begin(partial(frame.pack, self._parts, self._level), self._members)
         self._members, self._parts, self._gathered = [], [], 0
 
-    def large(self, row: PackRow, pieces: Iterator[bytes]) -> None:
+    def large(self, member: "_Member", pieces: Iterator[bytes]) -> None:
         self.close_group()
-        self._rows.add(row._replace(position=self.position))
+        first = [member]
         for piece in pieces:
-            self.put(frame.pack_large(piece, self._level))
+            self._begin(partial(frame.pack_large, piece, self._level), first)
+            first = []
 
-    def absent(self, row: PackRow) -> None:
-        self._rows.add(row)
+    def absent(self, member: "_Member") -> None:
+        self._add(member, 0)
+
+    def _begin(self, work: Callable[[], bytes], members: list["_Member"]) -> None:
+        self._begun.append(members)
+        self._frames.ask(work)
+        while len(self._begun) > self._frames.room:
+            self._write_one()
+
+    def _write_one(self) -> None:
+        packed = self._frames.take()
+        for member in self._begun.popleft():
+            self._add(member, self.position)
+        self.put(packed)
+
+    def _add(self, member: "_Member", position: int) -> None:
+        id, sha256, size_bytes, offset_bytes, kind = member
+        self._rows.add(form.ROW.pack(id, sha256, size_bytes, position, offset_bytes, kind))
+
+    def finish_frames(self) -> None:
+        self.close_group()
+        while self._begun:
+            self._write_one()
+
+
+_Member = tuple[RawId, bytes, int, int, int]
+"""Id, SHA-256, size, offset inside its frame, kind: a row whose position is not known yet."""
 
 
 def write_pack(
@@ -115,6 +142,7 @@ def write_pack(
     objects: Iterable[Item],
     *,
     level: int = frame.LEVEL,
+    threads: int | None = None,
 ) -> int:
     """Write a pack and return its length in bytes.
 
@@ -125,6 +153,7 @@ def write_pack(
             together.
         objects: each object once; its bytes are read when its turn comes.
         level: of compression.
+        threads: how many compress; by default one a core. The bytes do not depend on it.
 
     Raises:
         PackError: something was given twice, or an object gave more or fewer bytes than its size.
@@ -138,39 +167,56 @@ def write_pack(
         True
     """
     rows = _Rows()
+    frames = Ahead[bytes](threads)
     try:
-        writer = _Writer(out, rows, level)
+        writer = _Writer(out, rows, level, frames)
         writer.put(form.header())
         for record_id, data in records:
             if len(data) > MAX_RECORD_BYTES:
                 raise PackError(
                     _WHERE, f"record {record_id.hex()} has {len(data)} bytes, more than packs take"
                 )
-            row = PackRow(record_id, form.NO_SHA256, len(data), 0, 0, form.RECORD)
+            member = (record_id, form.NO_SHA256, len(data), 0, form.RECORD)
             if len(data) > frame.FRAME_BYTES:
-                writer.large(row, _pieces(record_id, len(data), [data]))
+                writer.large(member, _pieces(record_id, len(data), [data]))
             else:
-                writer.small(row, data, form.RECORD_FRAME_BYTES)
+                writer.small(member, data, form.RECORD_FRAME_BYTES)
         writer.close_group()
         for object_id, info, chunks in objects:
             _put_object(writer, object_id, info, chunks)
-        writer.close_group()
+        writer.finish_frames()
         return _finish(writer, rows, roots)
     finally:
+        frames.close()
         rows.close()
 
 
 def _put_object(writer: _Writer, object_id: RawId, info: ObjectInfo, chunks: Iterable[Buffer] | None) -> None:
     kind = form.ABSENT if chunks is None else form.OBJECT
-    row = PackRow(object_id, info.sha256, info.size_bytes, 0, 0, kind)
+    member = (object_id, info.sha256, info.size_bytes, 0, kind)
     if chunks is None:
-        writer.absent(row)
-        return
-    pieces = _pieces(object_id, info.size_bytes, chunks)
-    if info.size_bytes > frame.FRAME_BYTES:
-        writer.large(row, pieces)
+        writer.absent(member)
+    elif info.size_bytes > frame.FRAME_BYTES:
+        writer.large(member, _pieces(object_id, info.size_bytes, chunks))
     else:
-        writer.small(row, b"".join(pieces), frame.FRAME_BYTES)
+        writer.small(member, _whole(object_id, info.size_bytes, chunks), frame.FRAME_BYTES)
+
+
+def _whole(id: RawId, size_bytes: int, chunks: Iterable[Buffer]) -> bytes:
+    parts = []
+    total = 0
+    for chunk in chunks:
+        parts.append(bytes(chunk))
+        total += len(parts[-1])
+        if total > size_bytes:
+            break
+    _check_size(id, size_bytes, total)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _check_size(id: RawId, size_bytes: int, total: int) -> None:
+    if total != size_bytes:
+        raise PackError(_WHERE, f"{id.hex()} gave {total} bytes or more, its size is {size_bytes}")
 
 
 def _pieces(id: RawId, size_bytes: int, chunks: Iterable[Buffer]) -> Iterator[bytes]:
@@ -185,8 +231,7 @@ def _pieces(id: RawId, size_bytes: int, chunks: Iterable[Buffer]) -> Iterator[by
         while len(waiting) >= form.LARGE_FRAME_BYTES:
             yield bytes(waiting[: form.LARGE_FRAME_BYTES])
             del waiting[: form.LARGE_FRAME_BYTES]
-    if total != size_bytes:
-        raise PackError(_WHERE, f"{id.hex()} gave {total} bytes or more, its size is {size_bytes}")
+    _check_size(id, size_bytes, total)
     if waiting:
         yield bytes(waiting)
 

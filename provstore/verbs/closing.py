@@ -28,6 +28,25 @@ class Needed(NamedTuple):
     path: bytes = b""
 
 
+class Latest:
+    """Gives records, and the latest one again: a closure has just read what it yields."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+        self._latest: tuple[RawId, bytes] = (b"", b"")
+
+    def fetch(self, id: RawId) -> bytes:
+        """Return the checked bytes of a record."""
+        data = self._fetch(id)
+        self._latest = (id, data)
+        return data
+
+    def bytes_of(self, id: RawId) -> bytes:
+        """Return the checked bytes of a record that was, most likely, the latest one."""
+        latest, data = self._latest
+        return data if latest == id else self.fetch(id)
+
+
 class Closure:
     """Walks packets; remembers what was yielded, so that shared parts come once.
 

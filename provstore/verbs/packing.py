@@ -15,37 +15,40 @@ from provstore.store.opening import open_pack
 from provstore.store.pack_writer import write_pack
 from provstore.store.protocol import ObjectInfo, Reader, Stage, Store
 from provstore.store.steps import reached
-from provstore.verbs.closing import Closure, Needed
+from provstore.verbs.closing import Closure, Latest, Needed
 from provstore.verbs.locating import Located
 from provstore.verbs.members import Member, Only, members
 
 
 class _Gathered:
-    """The closure of some packets, split into records and objects, in a fixed order.
+    """The closure of some packets in a fixed order: records while it is walked, objects afterwards.
 
     Attributes:
-        records: reader and id of each record.
-        objects: reader, id and whether the bytes go along, of each object.
+        records: how many records were given.
+        objects: reader and id of each object.
     """
 
-    def __init__(
-        self, located: Sequence[tuple[str, Located]], only: Sequence[str], without: Sequence[str]
-    ) -> None:
-        self.records: list[tuple[Reader, RawId]] = []
-        self.objects: list[tuple[Reader, RawId, bool]] = []
-        wanted = _wanted(located, only, without) if only or without else None
+    def __init__(self, located: Sequence[tuple[str, Located]]) -> None:
+        self._located = located
+        self.records = 0
+        self.objects: list[tuple[Reader, RawId]] = []
+
+    def walk(self) -> Iterator[tuple[RawId, bytes]]:
+        """Yield id and checked bytes of each record, and note the objects."""
         seen_records: set[RawId] = set()
         seen_objects: set[RawId] = set()
-        for _, (reader, packet, _owned) in located:
-            for needed in Closure(objects.fetcher(reader)).packet(packet):
+        for _, (reader, packet, _owned) in self._located:
+            latest = Latest(objects.fetcher(reader))
+            for needed in Closure(latest.fetch).packet(packet):
                 seen = seen_records if needed.record else seen_objects
                 if needed.id in seen:
                     continue
                 seen.add(needed.id)
                 if needed.record:
-                    self.records.append((reader, needed.id))
+                    self.records += 1
+                    yield needed.id, latest.bytes_of(needed.id)
                 else:
-                    self.objects.append((reader, needed.id, wanted is None or needed.id in wanted))
+                    self.objects.append((reader, needed.id))
 
 
 def _wanted(
@@ -106,41 +109,37 @@ def pack(
     if not located:
         raise EmptyError("no packet to pack")
     ordered = sorted(located, key=lambda item: (item[1].packet, item[0]))
-    gathered = _Gathered(ordered, only, without)
+    wanted = _wanted(ordered, only, without) if only or without else None
+    gathered = _Gathered(ordered)
     path = os.path.abspath(os.fsencode(output))
     if os.path.lexists(path):
         raise TargetError(show(path), "exists already")
     left_out = [0]
     roots = [(name, packet) for name, (_, packet, _) in ordered]
-    _publish(
-        path,
-        roots,
-        ((id, objects.record(reader, id)) for reader, id in gathered.records),
-        _objects(gathered.objects, left_out),
-    )
+    _publish(path, roots, gathered.walk(), _objects(gathered.objects, wanted, left_out))
     return PackReport(
         path=show(path),
         packets=tuple(sorted({packet.hex() for _, packet in roots})),
         objects=len(gathered.objects) - left_out[0],
-        records=len(gathered.records),
+        records=gathered.records,
         size_bytes=os.path.getsize(path),
         left_out=left_out[0],
     )
 
 
 def _objects(
-    wanted: Sequence[tuple[Reader, RawId, bool]], left_out: list[int]
+    gathered: Sequence[tuple[Reader, RawId]], wanted: set[RawId] | None, left_out: list[int]
 ) -> Iterator[tuple[RawId, ObjectInfo, Iterable[Buffer] | None]]:
-    for reader, id, picked in wanted:
+    for reader, id in gathered:
         info = reader.info(id)
         if info is None:
             objects.read(reader, id)
             continue
-        if not picked or info.placement == "external":
+        if info.placement == "external" or (wanted is not None and id not in wanted):
             left_out[0] += 1
             yield id, info, None
         else:
-            yield id, info, objects.stream(reader, id)
+            yield id, info, objects.stream(reader, id, info)
 
 
 def _publish(

@@ -3,7 +3,8 @@
 import io
 import os
 import struct
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -64,10 +65,12 @@ def small(tmp_path: Path) -> Small:
     return Small(tmp_path)
 
 
-def made(items: list[bytes], roots: list[tuple[str, RawId]], level: int = 3) -> bytes:
+def made(
+    items: list[bytes], roots: list[tuple[str, RawId]], level: int = 3, threads: int | None = None
+) -> bytes:
     out = io.BytesIO()
     rows = [(digests(d).blake3, ObjectInfo(len(d), digests(d).sha256, "inline"), [d]) for d in items]
-    size = write_pack(out, roots, [], rows, level=level)
+    size = write_pack(out, roots, [], rows, level=level, threads=threads)
     assert size == len(out.getvalue())
     return out.getvalue()
 
@@ -78,6 +81,32 @@ def test_equal_content_gives_equal_bytes(small: Small, tmp_path: Path) -> None:
     assert made(datas, roots) == made(datas, roots[::-1])
     again = Small(_folder(tmp_path))
     assert again.data == small.data
+
+
+def test_the_bytes_do_not_depend_on_the_number_of_threads() -> None:
+    datas = [bytes([number]) * (number * 9973 % 400_000) for number in range(1, 80)]
+    datas += [os.urandom(5 << 20), b"log line\n" * 700_000, os.urandom(900_000)]
+    alone = made(datas, [], threads=1)
+    assert made(datas, [], threads=2) == made(datas, [], threads=7) == alone
+
+
+def test_the_writer_holds_a_few_frames_whatever_the_size_of_the_pack() -> None:
+    """What waits to be compressed is bounded, so a slow disk or a big packet takes no more memory."""
+
+    class Nowhere(io.RawIOBase):
+        def write(self, data: object, /) -> int:
+            return len(memoryview(data))  # type: ignore[arg-type]
+
+    def items(count: int) -> Iterator[tuple[RawId, ObjectInfo, list[bytes]]]:
+        for number in range(count):
+            data = number.to_bytes(8, "big") * (64 << 10)
+            yield number.to_bytes(32, "big"), ObjectInfo(len(data), bytes(32), "inline"), [data]
+
+    tracemalloc.start()
+    write_pack(Nowhere(), [], [], items(400), threads=2)  # type: ignore[arg-type]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 24 << 20 < 400 * (512 << 10)
 
 
 def _folder(place: Path) -> Path:
