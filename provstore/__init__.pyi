@@ -39,12 +39,13 @@ from provstore.verbs.exporting import export
 from provstore.verbs.listing import cat, cat_object, log, ls, stats
 from provstore.verbs.listing import show_packet as show
 from provstore.verbs.locating import Located, locate
-from provstore.verbs.packing import pack, unpack
+from provstore.verbs.packing import pack
 from provstore.verbs.proving import prove, verify_proof
 from provstore.verbs.repairing import rebuild_index, repair
 from provstore.verbs.restoring import restore
 from provstore.verbs.sealing import SealOptions, seal_spec
 from provstore.verbs.sealing import seal_paths as seal
+from provstore.verbs.unpacking import unpack
 from provstore.verbs.verifying import verify
 
 __version__: str

@@ -30,7 +30,8 @@ from provstore.ids import to_raw
 from provstore.store.lmdb_store import LmdbStore
 from provstore.verbs.checking import fsck
 from provstore.verbs.locating import Located
-from provstore.verbs.packing import pack, unpack
+from provstore.verbs.packing import pack
+from provstore.verbs.unpacking import unpack
 
 PACKS = 3
 MOST_REFS = 8

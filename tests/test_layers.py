@@ -44,6 +44,7 @@ ORDER: tuple[str, ...] = (
     "provstore.store.ahead",
     "provstore.store.frame",
     "provstore.store.frame_cache",
+    "provstore.store.frame_check",
     "provstore.store.gate",
     "provstore.store.pack_format",
     "provstore.store.page_walk",
@@ -70,6 +71,7 @@ ORDER: tuple[str, ...] = (
     "provstore.store.lmdb_reader",
     "provstore.store.lmdb_replace",
     "provstore.store.pack",
+    "provstore.store.frame_workers",
     "provstore.store.writer_lock",
     "provstore.store.lmdb_commit",
     "provstore.store.lmdb_stage",
@@ -193,6 +195,7 @@ ORDER: tuple[str, ...] = (
     "provstore.verbs.naming",
     "provstore.verbs.checking",
     "provstore.verbs.packing",
+    "provstore.verbs.unpacking",
     "provstore.verbs.pins",
     "provstore.verbs.gathering",
     "provstore.verbs.judging",
@@ -254,7 +257,7 @@ ONLY_IN = {
 }
 """Foreign packages that one room alone knows; a name stands for the modules that begin with it."""
 
-SPEAKS_OVER_PIPES = {"provstore.files.pool"}
+SPEAKS_OVER_PIPES = {"provstore.files.pool", "provstore.store.frame_workers"}
 """A worker process of ours talks to its parent over its own standard streams; nobody sees them."""
 
 SLOW_TO_IMPORT = ("dataclasses", "concurrent.futures", "logging", "asyncio")

@@ -104,7 +104,7 @@ def unpack(
     """
     from provstore.cli.opening import writing_store
     from provstore.report.summaries import unpack_lines
-    from provstore.verbs.packing import unpack
+    from provstore.verbs.unpacking import unpack
 
     out = console(ctx, store, as_json, quiet)
     with writing_store(out) as target:

@@ -111,6 +111,10 @@ class LmdbStage:
             digests = self._waiting.pop(object_id)
             self._staged.rows[object_id] = rows.inline_row(digests.sha256, place)
 
+    def frame_limit(self) -> int:
+        """Return the size over which an object gets a file of its own."""
+        return self._home.profile.inline_limit_bytes
+
     def add_frame(self, packed: bytes, members: Sequence[Digests]) -> None:
         """Add a frame whose plain bytes are the members' bytes in this order."""
         total = sum(member.size_bytes for member in members)

@@ -106,6 +106,10 @@ class MemoryStage:
             self._added.infos[digests.blake3] = ObjectInfo(digests.size_bytes, digests.sha256, "inline")
             self._added.data[digests.blake3] = bytes(data)
 
+    def frame_limit(self) -> int:
+        """Return a size that no frame reaches: memory has no files."""
+        return frame.MAX_PLAIN
+
     def add_frame(self, packed: bytes, members: Sequence[Digests]) -> None:
         """Add a frame whose plain bytes are the members' bytes in this order."""
         plain = frame.unpack(packed)

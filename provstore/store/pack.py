@@ -5,13 +5,14 @@ import itertools
 import os
 import stat
 import struct
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from blake3 import blake3
 
 from provstore.errors import NotFoundError, NotHeldError, PackError
-from provstore.ids import Algorithm, Buffer, RawId
+from provstore.ids import Algorithm, Buffer, Digests, RawId
 from provstore.paths import show
 from provstore.store import frame
 from provstore.store import pack_format as form
@@ -26,6 +27,24 @@ _WINDOW_ROWS: Final = 64
 _BATCH_ROWS: Final = 4096
 _GUESSES: Final = 4
 _READ_BYTES: Final = 1 << 20
+
+INDEX_BYTES: Final = 64 << 20
+"""Largest index that is kept in memory once many rows were looked up: some 760,000 rows."""
+
+MANY_LOOKUPS: Final = 64
+"""Look-ups after which reading the whole index costs less than looking further."""
+
+
+class WholeFrame(NamedTuple):
+    """A frame whose plain bytes are whole objects, one after the other.
+
+    Attributes:
+        position: of the frame in the file.
+        members: what the index states of each object, in the order of their bytes.
+    """
+
+    position: int
+    members: tuple[Digests, ...]
 
 
 class PackStore:
@@ -62,6 +81,8 @@ class PackStore:
             self.close()
             raise
         self._cache = FrameCache()
+        self._lookups = 0
+        self._index: bytes | None = None
 
     def _read(self, position: int, length: int) -> bytes:
         parts = []
@@ -82,9 +103,12 @@ class PackStore:
     def _rows(self, start: int, count: int) -> bytes:
         return self._read(self._layout.index_position + start * form.ROW.size, count * form.ROW.size)
 
-    def _all_rows(self, first: int = 0) -> Iterator[PackRow]:
+    def _row_batches(self, first: int = 0) -> Iterator[bytes]:
         for start in range(first, self._layout.rows, _BATCH_ROWS):
-            data = self._rows(start, min(_BATCH_ROWS, self._layout.rows - start))
+            yield self._rows(start, min(_BATCH_ROWS, self._layout.rows - start))
+
+    def _all_rows(self, first: int = 0) -> Iterator[PackRow]:
+        for data in self._row_batches(first):
             for fields in form.ROW.iter_unpack(data):
                 yield PackRow(*fields)
 
@@ -112,32 +136,50 @@ class PackStore:
         return low
 
     def _find(self, id: RawId) -> PackRow | None:
-        at = self._lower_bound(id)
-        if at == self._layout.rows:
+        index = self._index
+        if index is None:
+            self._lookups += 1
+            if self._lookups < MANY_LOOKUPS or self._layout.rows * form.ROW.size > INDEX_BYTES:
+                at = self._lower_bound(id)
+                row = PackRow(*form.ROW.unpack(self._rows(at, 1))) if at < self._layout.rows else None
+                return row if row is not None and row.id == id else None
+            index = self._index = self._rows(0, self._layout.rows)
+        width = form.ROW.size
+        at = bisect_left(range(self._layout.rows), id, key=lambda row: index[row * width : row * width + 32])
+        if at == self._layout.rows or index[at * width : at * width + 32] != id:
             return None
-        row = PackRow(*form.ROW.unpack(self._rows(at, 1)))
-        return row if row.id == id else None
+        return PackRow(*form.ROW.unpack_from(index, at * width))
 
     # -- frames ------------------------------------------------------------------------------------
 
-    def _frame(self, position: int) -> tuple[bytes, int]:
-        """Return the plain bytes of the frame at a position, and where the next one begins."""
-        where = f"{self.where}: frame at byte {position}"
+    def _frame_span(self, position: int) -> tuple[int, int]:
+        """Return where the frame at a position begins and ends, by its header."""
         limit = self._layout.index_position
         if not form.HEADER.size <= position <= limit - frame.HEADER.size:
             raise PackError(self.where, f"its index names byte {position}, where no frame can be")
-        header = self._read(position, frame.HEADER.size)
-        _, _, stored = frame.check_header(header, where=where)
+        where = f"{self.where}: frame at byte {position}"
+        _, _, stored = frame.check_header(self._read(position, frame.HEADER.size), where=where)
         after = position + frame.HEADER.size + stored
         if after > limit:
             raise PackError(where, f"it would end at byte {after}, behind the frames")
+        return position, after
+
+    def _frame(self, position: int) -> tuple[bytes, int]:
+        """Return the plain bytes of the frame at a position, and where the next one begins."""
+        start, after = self._frame_span(position)
         plain = self._cache.get(position)
         if plain is None:
-            plain = frame.unpack(header + self._read(position + frame.HEADER.size, stored), where=where)
+            where = f"{self.where}: frame at byte {position}"
+            plain = frame.unpack(self._read(start, after - start), where=where)
             self._cache.add(position, plain)
         return plain, after
 
     def _pieces(self, row: PackRow) -> Iterator[bytes]:
+        end = row.offset_bytes + row.size_bytes
+        cached = self._cache.get(row.position)
+        if cached is not None and end <= len(cached):
+            yield cached[row.offset_bytes : end]
+            return
         plain, position = self._frame(row.position)
         piece = plain[row.offset_bytes : row.offset_bytes + row.size_bytes]
         left = row.size_bytes - len(piece)
@@ -210,6 +252,41 @@ class PackStore:
             for member in members:
                 found[member[order.size - 1]].append(member[order.size :])
             yield Unit(position, tuple(found[0]), tuple(found[1]))
+
+    def whole_frames(self) -> Iterator[WholeFrame]:
+        """Yield, in the order of the file, each frame that holds nothing but whole objects, by the index.
+
+        What the index states is unchecked, the frames too.
+        """
+        order = struct.Struct(">QIQ")
+        places = [
+            order.pack(position, offset, size) + id + sha256
+            for data in self._row_batches()
+            for id, sha256, size, position, offset, kind in form.ROW.iter_unpack(data)
+            if kind == form.OBJECT
+        ]
+        places.sort()
+        for key, rows in itertools.groupby(places, lambda place: place[:8]):
+            end = 0
+            members = []
+            for row in rows:
+                _, offset, size = order.unpack_from(row)
+                if offset != end:
+                    break
+                end += size
+                members.append(Digests(row[order.size : order.size + 32], row[order.size + 32 :], size))
+            else:
+                if end <= frame.MAX_PLAIN:
+                    yield WholeFrame(int.from_bytes(key, "big"), tuple(members))
+
+    def packed_frame(self, position: int) -> bytes:
+        """Return the frame at a position as it is stored, unchecked.
+
+        Raises:
+            PackError, FrameError: there can be none.
+        """
+        start, end = self._frame_span(position)
+        return self._read(start, end - start)
 
     def match(self, algorithm: Algorithm, prefix: str) -> list[RawId]:
         """Return the ids whose digest begins with ``prefix``; a pack knows no Git ids."""

@@ -269,6 +269,9 @@ class Stage(Protocol):
     def add_object(self, digests: Digests, data: Buffer) -> None:
         """Add a small object; those that are held already are left alone."""
 
+    def frame_limit(self) -> int:
+        """Return the size in bytes over which an object gets a file of its own, so that no frame holds it."""
+
     def add_frame(self, frame: bytes, members: Sequence[Digests]) -> None:
         """Add a frame (see ``store.frame``) whose plain bytes are the members' bytes in this order."""
 

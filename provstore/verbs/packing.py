@@ -1,21 +1,18 @@
-"""Packing and unpacking: packets as one portable file, and back into a store."""
+"""Packing: packets as one portable file."""
 
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 
-from provstore import records
-from provstore.errors import EmptyError, InputOutputError, RefConflictError, TargetError
-from provstore.files.hashing import SMALL_BYTES
+from provstore.errors import EmptyError, InputOutputError, TargetError
 from provstore.ids import Buffer, RawId, to_raw
-from provstore.paths import check_role, show
-from provstore.reports import PackReport, UnpackReport
+from provstore.paths import show
+from provstore.reports import PackReport
 from provstore.store import objects
-from provstore.store.opening import open_pack
 from provstore.store.pack_writer import write_pack
-from provstore.store.protocol import ObjectInfo, Reader, Stage, Store
+from provstore.store.protocol import ObjectInfo, Reader
 from provstore.store.steps import reached
-from provstore.verbs.closing import Closure, Latest, Needed
+from provstore.verbs.closing import Closure, Latest
 from provstore.verbs.locating import Located
 from provstore.verbs.members import Member, Only, members
 
@@ -177,81 +174,3 @@ def _publish(
     finally:
         os.close(folder)
     reached("pack-directory-synced")
-
-
-def unpack(store: Store, path: str | bytes | os.PathLike[str], *, refs: bool = True) -> UnpackReport:
-    """Bring the packets of a pack into a store; everything is checked before anything is visible.
-
-    Args:
-        store: receives records, objects and refs.
-        path: the pack file.
-        refs: take over the pack's names as refs; without them its packets go by their ids, and ``gc``
-            removes them after its grace period unless something refers to them.
-
-    Raises:
-        PackError, IntegrityError: the pack is cut, altered or lies; the store is unchanged.
-        RefConflictError: a ref of the pack names another packet here; the store is unchanged.
-    """
-    pack_reader = open_pack(os.fsdecode(path))
-    try:
-        pack_reader.check()
-        with store.stage() as stage:
-            closure = Closure(objects.fetcher(pack_reader))
-            roots = pack_reader.roots()
-            if not roots:
-                raise EmptyError(f"{pack_reader.where}: names no packet")
-            for _, packet in roots:
-                objects.packet(pack_reader, packet)
-                for needed in closure.packet(packet):
-                    take(stage, pack_reader, needed)
-            names = []
-            for name, packet in roots if refs else ():
-                if not name:
-                    continue
-                here = store.ref(check_role(name, pack_reader.where))
-                if here is not None and here != packet:
-                    raise RefConflictError(name, f"{packet.hex()} or none", here.hex())
-                names.append(name)
-                if here is None:
-                    stage.set_ref(name, packet, expected=None)
-            counts = stage.commit()
-    finally:
-        pack_reader.close()
-    return UnpackReport(
-        packets=tuple(sorted({packet.hex() for _, packet in roots})),
-        names=tuple(sorted(names)),
-        objects=counts.objects,
-        records=counts.records,
-        bytes_stored=counts.bytes_stored,
-    )
-
-
-def take(stage: Stage, reader: Reader, needed: Needed) -> None:
-    """Move one record or object into a stage, through the door that checks it."""
-    if needed.record:
-        if not stage.has_record(needed.id):
-            data = objects.record(reader, needed.id)
-            records.decode(data, needed.id.hex())
-            stage.add_record(needed.id, data)
-        return
-    info = reader.info(needed.id)
-    if info is None:
-        objects.read(reader, needed.id)
-        return
-    if stage.has_object(needed.id):
-        return
-    if info.placement == "external":
-        stage.add_absent(needed.id, info)
-    elif info.size_bytes <= SMALL_BYTES:
-        parts: list[Buffer] = []
-        found = objects.copy(reader, needed.id, lambda part: parts.append(bytes(part)))
-        stage.add_object(found, b"".join(parts))
-    else:
-        writer = stage.blob()
-        finished = False
-        try:
-            writer.finish(objects.copy(reader, needed.id, writer.write))
-            finished = True
-        finally:
-            if not finished:
-                writer.discard()

@@ -18,8 +18,8 @@ from provstore.store.opening import AnyPath, rebuild_store
 from provstore.store.protocol import Reader, Stage, Store, Unit
 from provstore.verbs.checking import Findings, Reached, bytes_in
 from provstore.verbs.closing import Closure
-from provstore.verbs.packing import take
 from provstore.verbs.supplying import REFUSALS, Supply, supply
+from provstore.verbs.unpacking import take
 
 _FRAME_KEY_BYTES: Final = 8
 

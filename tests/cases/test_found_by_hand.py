@@ -12,8 +12,9 @@ from provstore.store.lmdb_store import LmdbStore
 from provstore.store.memory import MemoryStore
 from provstore.store.resolving import resolve
 from provstore.verbs.locating import Located
-from provstore.verbs.packing import pack, unpack
+from provstore.verbs.packing import pack
 from provstore.verbs.sealing import SealOptions, seal_paths
+from provstore.verbs.unpacking import unpack
 from provstore.verbs.verifying import verify
 
 

@@ -35,9 +35,10 @@ from provstore.verbs.checking import fsck
 from provstore.verbs.comparing import verify_against, verify_checksums
 from provstore.verbs.listing import cat
 from provstore.verbs.locating import locate
-from provstore.verbs.packing import pack, unpack
+from provstore.verbs.packing import pack
 from provstore.verbs.restoring import restore
 from provstore.verbs.sealing import SealOptions, seal_paths
+from provstore.verbs.unpacking import unpack
 from provstore.verbs.verifying import verify
 
 # 53. Nothing checked

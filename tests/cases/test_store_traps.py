@@ -28,8 +28,9 @@ from provstore.store.profile import StoreProfile
 from provstore.verbs.checking import fsck
 from provstore.verbs.collecting import gc
 from provstore.verbs.locating import locate
-from provstore.verbs.packing import pack, unpack
+from provstore.verbs.packing import pack
 from provstore.verbs.sealing import seal_paths
+from provstore.verbs.unpacking import unpack
 from provstore.verbs.verifying import verify
 
 SEAL = (

@@ -17,9 +17,10 @@ from provstore.store.memory import MemoryStore
 from provstore.verbs.checking import fsck
 from provstore.verbs.diffing import diff, side
 from provstore.verbs.locating import locate
-from provstore.verbs.packing import pack, unpack
+from provstore.verbs.packing import pack
 from provstore.verbs.restoring import restore
 from provstore.verbs.sealing import seal_spec
+from provstore.verbs.unpacking import unpack
 from provstore.verbs.verifying import verify
 
 SPECS = Path(__file__).resolve().parents[2] / "examples/laguna-s-2.1"

@@ -30,7 +30,8 @@ from provstore.ids import to_raw
 from provstore.store import steps
 from provstore.store.lmdb_store import LmdbStore
 from provstore.verbs.locating import Located
-from provstore.verbs.packing import pack, unpack
+from provstore.verbs.packing import pack
+from provstore.verbs.unpacking import unpack
 
 LAYOUT = Path(__file__).parents[2] / "stores" / "LAYOUT.md"
 

@@ -23,8 +23,9 @@ from provstore.store.profile import StoreProfile
 from provstore.store.protocol import Reader, Store
 from provstore.verbs.comparing import verify_against
 from provstore.verbs.locating import Located, locate
-from provstore.verbs.packing import pack, unpack
+from provstore.verbs.packing import pack
 from provstore.verbs.restoring import restore
+from provstore.verbs.unpacking import unpack
 from provstore.verbs.verifying import verify
 
 Node = tuple[str, bytes]

@@ -18,8 +18,9 @@ from provstore.store.memory import MemoryStore
 from provstore.verbs.comparing import verify_against
 from provstore.verbs.diffing import diff, side
 from provstore.verbs.locating import locate
-from provstore.verbs.packing import pack, unpack
+from provstore.verbs.packing import pack
 from provstore.verbs.restoring import restore
+from provstore.verbs.unpacking import unpack
 from provstore.verbs.verifying import verify
 
 Files = dict[str | bytes, str | bytes | None]

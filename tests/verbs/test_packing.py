@@ -3,22 +3,28 @@
 import os
 import random
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from workbench import STORES, findings, listed, open_store_of, plant, seal, seal_text, snapshot
 
+from provstore import canon
 from provstore.errors import EmptyError, IntegrityError, ProvError, RefConflictError, TargetError
-from provstore.ids import object_id
+from provstore.ids import Buffer, digests, object_id
+from provstore.store import frame, objects
 from provstore.store.lmdb_store import LmdbStore
 from provstore.store.memory import MemoryStore
 from provstore.store.opening import open_pack
-from provstore.store.protocol import Reader
+from provstore.store.pack_writer import write_pack
+from provstore.store.protocol import ObjectInfo, Reader
 from provstore.verbs.checking import fsck
 from provstore.verbs.listing import cat
 from provstore.verbs.locating import locate
-from provstore.verbs.packing import pack, unpack
+from provstore.verbs.packing import pack
 from provstore.verbs.restoring import restore
+from provstore.verbs.unpacking import unpack
 from provstore.verbs.verifying import verify
 
 
@@ -77,6 +83,51 @@ def test_unpacking_brings_everything_and_a_second_time_nothing(tmp_path: Path, t
         assert verify(other, packet).outcome == "PASS"
         again = unpack(other, tmp_path / "t.pack")
         assert (again.objects, again.records, again.bytes_stored) == (0, 0, 0)
+
+
+def test_unpacking_takes_frames_as_they_are_and_walks_the_records_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryStore()
+    small: dict[str | bytes, str | bytes | None] = {
+        f"d{n}/f{n}": random.Random(n).randbytes(9_000) for n in range(300)
+    }
+    seal(store, plant(tmp_path / "t", small))
+    pack_of(store, "t", tmp_path / "t.pack")
+    packed: list[int] = []
+    decoded: list[bytes] = []
+    compress, take_apart = frame.pack, canon.decode
+
+    def count_packed(parts: Sequence[Buffer], level: int = frame.LEVEL) -> bytes:
+        packed.append(sum(map(len, parts)))
+        return compress(parts, level)
+
+    def count_decoded(data: bytes, *rest: Any, **named: Any) -> Any:
+        decoded.append(data)
+        return take_apart(data, *rest, **named)
+
+    monkeypatch.setattr(frame, "pack", count_packed)
+    monkeypatch.setattr(canon, "decode", count_decoded)
+    with LmdbStore.create(os.fspath(tmp_path / "s")) as other:
+        report = unpack(other, tmp_path / "t.pack")
+        assert report.objects == 300
+        assert sum(packed) < 300 * 9_000 / 10, "objects were compressed again"
+        assert len(decoded) == report.records + 1, "each record once, the packet once more"
+
+
+def test_unpacking_takes_no_more_than_its_packets_need(tmp_path: Path) -> None:
+    """A frame with one stranger in it is not taken whole."""
+    store = MemoryStore()
+    packet = seal(store, plant(tmp_path / "t", {"a": "one", "b": "two"}))
+    found = [(id, info, [objects.read(store, id)]) for id, info in store.objects()]
+    stranger = digests(b"stranger")
+    found.append((stranger.blake3, ObjectInfo(8, stranger.sha256, "inline"), [b"stranger"]))
+    with open(tmp_path / "t.pack", "wb") as out:
+        write_pack(out, [("t", packet)], [(id, objects.record(store, id)) for id in store.records()], found)
+    with LmdbStore.create(os.fspath(tmp_path / "s")) as other:
+        assert unpack(other, tmp_path / "t.pack").objects == 2
+        assert other.info(stranger.blake3) is None
+        assert verify(other, packet).outcome == "PASS"
 
 
 def test_every_flipped_byte_is_refused_or_named(tmp_path: Path) -> None:
