@@ -16,6 +16,7 @@ from typer.models import CommandInfo
 
 ROOMS: Final = {
     "diffing": ("diff",),
+    "importing": ("import",),
     "judging": ("explain", "metrics"),
     "listing": ("ls", "cat", "show", "log"),
     "moving": ("restore", "pack", "unpack", "export"),

@@ -106,6 +106,13 @@ class PolicyError(MalformedError):
     remedy = "Correct the named line of the policy; docs/policy.md and docs/gates.md say what can be written."
 
 
+class DocumentError(MalformedError):
+    """A file that was to be imported is no document of a format that is known here."""
+
+    code = "unknown-document"
+    remedy = "docs/documents.md lists the formats that are known, and by what they are told apart."
+
+
 class ChecksumFileError(MalformedError):
     """A checksum file has a line in no known form, or an unknown escape.
 

@@ -18,6 +18,7 @@ from provstore.errors import NewerFormatError, NotFoundError
 from provstore.paths import show
 from provstore.records import FORMATS
 from provstore.report.failures import ErrorDocument
+from provstore.reports.imported import ImportReport
 from provstore.verbs.exporting import ExportReport
 from provstore.verbs.spec import PacketSpec
 
@@ -44,6 +45,7 @@ _REPORTS: Final[dict[str, Any]] = {
     "export": ExportReport,
     "fsck": reports.FsckReport,
     "gc": reports.GcReport,
+    "import": ImportReport,
     "log": list[reports.RefStep],
     "ls": list[reports.Listed],
     "metrics": reports.MetricsReport,

@@ -208,12 +208,14 @@ def test_each_command_runs_as_a_program(prov: Prov, tree: Path, place: Path, com
         '[[extract]]\nname = "f"\nkind = "entry"\nrole = "f"\n'
         '[[gate]]\nname = "held"\nkind = "equal"\nvalues = { "f:custody" = "held" }\n'
     )
+    (place / "family.json").write_text('{"format": "neural-download-model-family-v1", "id": "f"}')
     (place / "stamps.log").write_text("".join(f"{at / 100}\n" for at in range(100)))
     arguments = {
         "cat": "t f",
         "diff": "t t.pack",
         "explain": "t held --policy policy.toml",
         "export": "t --format b3sum",
+        "import": "family.json",
         "init": "fresh",
         "ls": "t",
         "metrics": "stamps.log",

@@ -4,19 +4,24 @@ Reading is pure and total: the same bytes, repository and path always give the s
 it fail. What no reader knows is not a document of the field, and the answer is None.
 """
 
+import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from provstore.evidence.finding import Finding
-from provstore.evidence.jsonreader import ABSENT, DEFAULT_LIMITS, Value, read
+from provstore.evidence.jsonreader import ABSENT, DEFAULT_LIMITS, Absent, Value, read
 from provstore.graph.documents.draft import Source
 from provstore.graph.documents.family import is_family, read_family
 from provstore.graph.documents.record import is_record, read_record
 from provstore.graph.statements import Understood
 from provstore.ids import object_id
+from provstore.records.facts import Fact
 
 MAX_DOCUMENT_BYTES: Final = DEFAULT_LIMITS.bytes
 """Largest document that is read."""
+
+
+_JSON: Final = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*[\[{]")
 
 
 class JsonForm(NamedTuple):
@@ -43,8 +48,28 @@ JSON_FORMS: Final = (
 )
 """Formats that are JSON, in the order in which they are tried."""
 
-VERSIONS: Final = {form.name: form.version for form in JSON_FORMS}
+FORMATS: Final = tuple((form.name, form.version, form.says) for form in JSON_FORMS)
+"""Name and version of each format, and how its documents are told, for people."""
+
+VERSIONS: Final = {name: version for name, version, _ in FORMATS}
 """Version of each reader."""
+
+INTRODUCTION: Final = """
+`prov import FILE…` brings documents of the field into the store. Each becomes a packet of one entry: the
+bytes as they are, and everything they say as facts, with the JSON pointer or the line it stands at and
+numbers as they are spelled. The ref of the packet is `NAME/PATH`: `PATH` is the file's path below `--root`,
+or below the directory that was given, or the file's own name; `NAME` is `--as`, or the name of that
+directory, or `documents`. Files that documents cite by path are looked for under the same `NAME`, so a
+collection is best imported with one root.
+
+A document that changed becomes a new packet whose parent is the earlier one, and the report shows the facts
+that differ; one that did not change writes nothing. Its format is told by its content, never by its name.
+What no field of the format covers is listed as not understood; it is in the facts all the same. Duplicate
+keys, NaN and other spoiled values are findings, and count for nothing.
+
+Relations, measurements and everything else that questions need are derived from the bytes when they are
+asked for, by the reader of the format.
+"""
 
 
 class Reading(NamedTuple):
@@ -52,11 +77,15 @@ class Reading(NamedTuple):
 
     Attributes:
         understood: what it states; None when no reader knows its format.
-        findings: what is wrong with its bytes, as text of its form.
+        findings: what is wrong with its bytes.
+        value: the whole of a JSON document.
+        facts: what a document of another form says.
     """
 
     understood: Understood | None
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...] = ()
+    value: Value | Absent = ABSENT
+    facts: tuple[Fact, ...] = ()
 
 
 def understand(data: bytes, repository: str, path: str, stated_by: str = "") -> Understood | None:
@@ -82,9 +111,9 @@ def understand(data: bytes, repository: str, path: str, stated_by: str = "") -> 
 def read_any(data: bytes, repository: str, path: str, stated_by: str = "") -> Reading:
     """Return what :func:`understand` returns, together with findings about the bytes."""
     source = Source(data, repository, path, stated_by or object_id(data).hex())
-    if data.lstrip()[:1] in (b"{", b"["):
+    if _JSON.match(data):
         return _read_json(source)
-    return Reading(None, ())
+    return Reading(None)
 
 
 def _read_json(source: Source) -> Reading:
@@ -93,5 +122,5 @@ def _read_json(source: Source) -> Reading:
         return Reading(None, document.findings)
     for form in JSON_FORMS:
         if form.fits(document.value):
-            return Reading(form.reader(document.value, source), document.findings)
+            return Reading(form.reader(document.value, source), document.findings, document.value)
     return Reading(None, document.findings)
