@@ -1,7 +1,7 @@
 """What a graph index can do; a store keeps one beside itself, memory holds one where nothing is written."""
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from provstore.graph.nodes import Node, NodeKind
 from provstore.graph.relations import Relation, RelationKind
@@ -22,8 +22,15 @@ class Edge(NamedTuple):
     statement: int
 
 
+OWN: Final = 0
+"""Number of a statement that is made by the record which the edge starts from, as a whole."""
+
+
 class Statement(NamedTuple):
-    """Where a relation is stated; see :class:`~provstore.graph.relations.Relation`."""
+    """Where a relation is stated; see :class:`~provstore.graph.relations.Relation`.
+
+    Everything is empty for :data:`OWN`: there ``stated_by`` is the key of the node that the edge starts from.
+    """
 
     stated_by: str
     location: str
@@ -34,7 +41,7 @@ class Unit(NamedTuple):
     """What was taken into the index in one piece: all relations that one packet, verdict or document gives.
 
     Attributes:
-        id: hex id of the packet or verdict, or of the tree it was the first to bring.
+        id: hex id of the record that it is of (packet, verdict, tree, facts), or of the object.
         relations: its edges.
         statements: what its documents state, by the hex id (BLAKE3) of the document's object.
     """
@@ -75,11 +82,39 @@ class Index(Protocol):
     def stated_by(self, object_hex: str) -> Statements | None:
         """Return what one document states."""
 
+    def edges(
+        self, numbers: Sequence[int], *, back: bool = False, kinds: frozenset[RelationKind] | None = None
+    ) -> Iterator[tuple[int, Edge]]:
+        """Yield the edges of many nodes, with the node they were asked for; quicker than one by one.
+
+        Args:
+            numbers: the nodes, each once.
+            back: edges that lead to them, instead of those that start from them.
+            kinds: only of these kinds.
+        """
+
+    def nodes_at(self, numbers: Iterable[int]) -> list[Node]:
+        """Return the nodes with these numbers, in their order; raises as :meth:`node` does."""
+
     def units(self) -> frozenset[str]:
         """Return the ids of everything that was taken in."""
 
-    def add(self, units: Iterable[Unit]) -> None:
-        """Take in more, all or nothing; a unit that is there already is left alone."""
+    def knows(self, unit: str) -> bool:
+        """Say whether a unit was taken in."""
+
+    def sizes(self) -> tuple[int, int]:
+        """Return how many nodes and relations there are."""
+
+    def add(self, units: Iterable[Unit], note: bytes | None = None) -> None:
+        """Take in more, all or nothing; a unit that is there already is left alone.
+
+        Args:
+            units: what is new.
+            note: is kept in the same step, for :meth:`noted`.
+        """
+
+    def noted(self) -> bytes:
+        """Return the latest note, empty if there is none."""
 
     def close(self) -> None:
         """Release everything; closing twice is fine."""

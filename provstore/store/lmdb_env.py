@@ -1,4 +1,4 @@
-"""One LMDB environment per store and process: opening, map growth, forks, errors. Knows nothing of rows.
+"""One LMDB environment per index file and process: opening, map growth, forks, errors. Knows nothing of rows.
 
 Transactions live only inside :meth:`Env.read` and :meth:`Env.write`, never across a ``yield`` of ours, so
 that the map can be resized and the process can fork between them.
@@ -23,7 +23,7 @@ from provstore.errors import (
 )
 from provstore.paths import show
 from provstore.store.gate import Gate
-from provstore.store.lmdb_txn import DATABASES, Databases, Txn
+from provstore.store.lmdb_txn import STORE_FORM, Databases, Form, Txn
 from provstore.store.profile import StoreProfile
 from provstore.store.system import NO_ROOM, refused
 
@@ -60,15 +60,19 @@ class _Handle(NamedTuple):
 
 
 class Env:
-    """The environment of one store in this process, shared by everybody who opened it.
+    """The environment of one index in this process, shared by everybody who opened it.
 
     Attributes:
-        directory: the store, as given by who opened it first.
+        directory: where its files are, as given by who opened it first.
+        form: its databases.
         stale_readers: reader slots of dead processes that were cleared at opening.
     """
 
-    def __init__(self, directory: str, profile: StoreProfile, writable: bool) -> None:
+    def __init__(
+        self, directory: str, profile: StoreProfile, writable: bool, form: Form = STORE_FORM
+    ) -> None:
         self.directory = directory
+        self.form = form
         self.stale_readers = 0
         self.users = 0
         self.key: tuple[int, int] | None = None
@@ -90,7 +94,7 @@ class Env:
             try:
                 if writable:
                     self.stale_readers += env.reader_check()
-                return _Handle(env, _open_databases(env, writable), writable, locked)
+                return _Handle(env, _open_databases(env, self.form, writable), writable, locked)
             except lmdb.MapResizedError:
                 # Another process made the map grow since it was opened here; nothing is open in it yet.
                 env.set_mapsize(0)
@@ -251,7 +255,8 @@ class Env:
         raise StoreBusyError(self._shown, "writers that come first every time")
 
     def _create_missing(self, handle: _Handle) -> None:
-        missing = {name: flags for name, flags in DATABASES.items() if name not in handle.databases}
+        wanted = self.form.databases
+        missing = {name: flags for name, flags in wanted.items() if name not in handle.databases}
         if missing:
             with handle.env.begin(write=True) as txn:
                 found = {
@@ -287,7 +292,7 @@ class Env:
         Raises:
             StoreDamagedError: one is missing, or it is an earlier snapshot.
         """
-        missing = sorted(DATABASES.keys() - self._handle.databases.keys())
+        missing = sorted(self.form.databases.keys() - self._handle.databases.keys())
         if missing:
             raise StoreDamagedError(self._shown, f"it has no database {missing[0]!r}")
         found = self.read(lambda txn: (txn.get("settings", LAST_COMMIT), txn.id()))
@@ -342,7 +347,7 @@ class Env:
         self.gate = Gate()  # a thread that no longer exists may have held a lock of the old one
 
 
-def _open_databases(env: lmdb.Environment, writable: bool) -> Databases:
+def _open_databases(env: lmdb.Environment, form: Form, writable: bool) -> Databases:
     """Open the databases that exist.
 
     The binding forgets handles that were opened in a read transaction of the caller. In a writable
@@ -352,11 +357,11 @@ def _open_databases(env: lmdb.Environment, writable: bool) -> Databases:
     databases: Databases = {}
     if writable:
         with env.begin(write=True) as txn:
-            for name in DATABASES:
+            for name in form.databases:
                 with contextlib.suppress(lmdb.NotFoundError):
                     databases[name] = env.open_db(name.encode(), txn=txn, create=False)
         return databases
-    for name in DATABASES:
+    for name in form.databases:
         with contextlib.suppress(lmdb.NotFoundError):
             databases[name] = env.open_db(name.encode(), create=False)
     return databases

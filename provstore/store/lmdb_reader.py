@@ -14,13 +14,16 @@ from provstore.store.lmdb_env import Env
 from provstore.store.lmdb_registry import release
 from provstore.store.lmdb_txn import Txn
 from provstore.store.prefixes import bounds
-from provstore.store.protocol import Location, ObjectInfo, RefChange, StoreStats, Unit
+from provstore.store.protocol import Location, Moment, ObjectInfo, RefChange, StoreStats, Unit
 from provstore.store.system import identity
 
 BATCH: Final = 2048
 """Rows read in one transaction while iterating."""
 
 MATCHES: Final = 100
+
+GRAPH_DIRECTORY: Final = "graph"
+"""Directory inside the store's with the index of the graph, which has an environment of its own."""
 
 
 def _cached(key: bytes, stored: bytes | None) -> bytes | None:
@@ -51,8 +54,18 @@ class LmdbReader:
 
     def directory_ids(self) -> frozenset[tuple[int, int]]:
         """Return device and inode of the store's directory: opening a file in it would drop locks."""
-        found = identity(self.path)
-        return frozenset() if found is None else frozenset((found,))
+        places = (self.path, os.path.join(self.path, GRAPH_DIRECTORY))
+        return frozenset(found for found in map(identity, places) if found is not None)
+
+    def moment(self) -> Moment:
+        """Return what the store is like now, in one reading."""
+        names = (b"store_id", b"generation", b"sweeps")
+        found = self._env.read(lambda txn: [txn.get("settings", name) or b"" for name in names])
+        return Moment(found[0], int.from_bytes(found[1], "big"), int.from_bytes(found[2], "big"))
+
+    def graph_home(self) -> str | None:
+        """Return the store's own directory."""
+        return self.path
 
     def generation(self) -> int:
         """Return a number that grows with every commit that adds or removes anything."""

@@ -12,15 +12,16 @@ from provstore.errors import ReadOnlyError
 from provstore.paths import show
 from provstore.store import data_file
 from provstore.store.lmdb_env import Env
+from provstore.store.lmdb_txn import STORE_FORM, Form
 from provstore.store.profile import StoreProfile
 from provstore.store.system import identity, refused
 
 _FORK_WAIT_S: Final = 30.0
 
 
-def check_writable(directory: str) -> None:
-    """Raise ReadOnlyError, with the reason, unless the store's files can be written."""
-    for path in (directory, os.path.join(directory, "tmp"), os.path.join(directory, "data.mdb")):
+def check_writable(directory: str, form: Form = STORE_FORM) -> None:
+    """Raise ReadOnlyError, with the reason, unless the index and what belongs to it can be written."""
+    for path in (directory, *(os.path.join(directory, name) for name in (*form.folders, "data.mdb"))):
         if not os.access(path, os.W_OK):
             flags = os.statvfs(directory).f_flag
             reason = "its medium or mount is read-only" if flags & os.ST_RDONLY else "this user may not write"
@@ -33,7 +34,12 @@ _quiet: Final[list[bool]] = []
 
 
 def acquire(
-    directory: str, profile: StoreProfile, writable: bool, create: bool = False, thorough: bool = False
+    directory: str,
+    profile: StoreProfile,
+    writable: bool,
+    create: bool = False,
+    thorough: bool = False,
+    form: Form = STORE_FORM,
 ) -> Env:
     """Return the environment of a store, opening it if this process has not yet.
 
@@ -43,6 +49,7 @@ def acquire(
         writable: whether it must be writable.
         create: make the files if they are not there.
         thorough: before it is mapped, look at every page of the index, however large it is.
+        form: its databases; all who open one index name the same.
 
     Raises:
         NotAStoreError, StoreDamagedError: the index is no index of ours, or is damaged.
@@ -60,13 +67,13 @@ def acquire(
             if not create or not _is_empty(path):
                 data_file.check(directory, thorough)
                 if writable:
-                    check_writable(directory)
-            env = Env(directory, profile, writable)
+                    check_writable(directory, form)
+            env = Env(directory, profile, writable, form)
             env.key = identity(path)
             if env.key is not None:
                 _registry[env.key] = env
         elif writable:
-            check_writable(directory)
+            check_writable(directory, form)
             env.require_writable()
         env.users += 1
         return env

@@ -13,7 +13,7 @@ from provstore.ids import Buffer, RawId
 from provstore.paths import show
 from provstore.store import blobs, frame, lmdb_checks, lmdb_sweep, rows, writer_lock
 from provstore.store.lmdb_env import Env
-from provstore.store.lmdb_reader import LmdbReader
+from provstore.store.lmdb_reader import GRAPH_DIRECTORY, LmdbReader
 from provstore.store.lmdb_registry import acquire, release
 from provstore.store.lmdb_stage import Home, LmdbStage
 from provstore.store.lmdb_txn import Txn
@@ -158,7 +158,7 @@ def _make_directories(path: str) -> None:
     if not os.path.lexists(os.path.join(path, "data.mdb")):
         if _has_blobs(path):
             raise StoreDamagedError(show(path), "data.mdb is gone, but there are blob files")
-        strange = set(os.listdir(path)) - {*_DIRECTORIES, "lock.mdb", ".gitignore"}
+        strange = set(os.listdir(path)) - {*_DIRECTORIES, GRAPH_DIRECTORY, "lock.mdb", ".gitignore"}
         if strange:
             raise NotAStoreError(show(path), f"it holds other things ({show(min(strange))}, ...)")
     elif os.stat(os.path.join(path, "data.mdb")).st_size == 0 and _has_blobs(path):

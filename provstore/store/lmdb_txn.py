@@ -1,7 +1,7 @@
-"""The databases of the index, and a transaction over them: typed, by name, nothing more."""
+"""The databases of an index, and a transaction over them: typed, by name, nothing more."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import lmdb
 
@@ -21,7 +21,23 @@ DATABASES: Final[dict[str, bool]] = {
     "checked": False,
     "settings": False,
 }
-"""Name of each database, and whether it is one key with sorted duplicates of one width."""
+"""Name of each database, and whether its keys have sorted duplicates of one width."""
+
+
+class Form(NamedTuple):
+    """What an environment is made of.
+
+    Attributes:
+        databases: its databases, as :data:`DATABASES`.
+        folders: directories beside ``data.mdb`` that who writes it also writes to.
+    """
+
+    databases: Mapping[str, bool]
+    folders: tuple[str, ...] = ()
+
+
+STORE_FORM: Final = Form(DATABASES, ("tmp",))
+"""The index of a store."""
 
 Databases = dict[str, Any]
 """Open handles by name; before the first write there are none."""
@@ -115,6 +131,31 @@ class Txn:
             return
         cursor = self._txn.cursor(handle)
         if cursor.set_range_dup(DUPLICATES_KEY, start):
+            yield from cursor.iternext_dup()
+
+    def put_pairs(self, database: str, pairs: Sequence[tuple[bytes, bytes]]) -> None:
+        """Add sorted pairs to a database with duplicates; a pair that is there already stays."""
+        if pairs:
+            cursor = self._txn.cursor(self._databases[database])
+            append = not cursor.last() or (cursor.key(), cursor.value()) < pairs[0]
+            cursor.putmulti(pairs, append=append)
+
+    def get_pairs(self, database: str, keys: Sequence[bytes], width: int) -> bytes:
+        """Return all pairs of some keys, joined: each key and one of its duplicates of ``width`` bytes."""
+        handle = self._databases.get(database)
+        if handle is None or not keys:
+            return b""
+        return bytes(
+            self._txn.cursor(handle).getmulti(keys, dupdata=True, dupfixed_bytes=width, keyfixed=True)
+        )
+
+    def scan_pairs(self, database: str, key: bytes, start: bytes = b"") -> Iterator[bytes]:
+        """Yield the duplicates of a key from ``start`` on; must end inside the transaction."""
+        handle = self._databases.get(database)
+        if handle is None:
+            return
+        cursor = self._txn.cursor(handle)
+        if cursor.set_range_dup(key, start) if start else cursor.set_key(key):
             yield from cursor.iternext_dup()
 
     def entries(self, database: str) -> int:

@@ -13,6 +13,7 @@ from provstore.store.protocol import (
     CommitCounts,
     Location,
     Mark,
+    Moment,
     ObjectInfo,
     RefChange,
     Stage,
@@ -56,6 +57,14 @@ class MemoryStore:
     def generation(self) -> int:
         """Return a number that grows with every commit that adds or removes anything."""
         return self._generation
+
+    def moment(self) -> Moment:
+        """Return what the store is like now."""
+        return Moment(b"", self._generation, self._sweeps)
+
+    def graph_home(self) -> str | None:
+        """Return None: nothing lies beside it."""
+        return None
 
     def info(self, object_id: RawId) -> ObjectInfo | None:
         """Return what is known of an object, or None."""

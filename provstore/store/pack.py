@@ -18,7 +18,7 @@ from provstore.store import frame
 from provstore.store import pack_format as form
 from provstore.store.frame_cache import FrameCache
 from provstore.store.pack_format import PackRow
-from provstore.store.protocol import Location, ObjectInfo, RefChange, StoreStats, Unit
+from provstore.store.protocol import Location, Moment, ObjectInfo, RefChange, StoreStats, Unit
 from provstore.store.rows import MAX_RECORD_BYTES
 from provstore.store.system import refused
 
@@ -341,6 +341,14 @@ class PackStore:
     def generation(self) -> int:
         """Return 0: a pack never changes."""
         return 0
+
+    def moment(self) -> Moment:
+        """Return what never changes."""
+        return Moment(b"", 0, 0)
+
+    def graph_home(self) -> str | None:
+        """Return None: nothing is written beside a pack."""
+        return None
 
     def stats(self) -> StoreStats:
         """Return sizes."""

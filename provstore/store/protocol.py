@@ -152,6 +152,20 @@ class Checks(NamedTuple):
     marks: dict[bytes, Mark]
 
 
+class Moment(NamedTuple):
+    """What a store was like at one time; as long as it is the same, nothing was added or removed.
+
+    Attributes:
+        store: tells stores apart; empty for what is not kept.
+        generation: grows with every commit.
+        sweeps: grows with every removal of objects or records.
+    """
+
+    store: bytes
+    generation: int
+    sweeps: int
+
+
 class AnyRef:
     """Marker: a ref may be moved whatever it names now."""
 
@@ -227,6 +241,12 @@ class Reader(Protocol):
 
     def generation(self) -> int:
         """Return a number that grows with every commit that adds or removes anything."""
+
+    def moment(self) -> Moment:
+        """Return what the store is like now, in one reading."""
+
+    def graph_home(self) -> str | None:
+        """Return the directory beside whose files an index of the graph can be kept, or None for nowhere."""
 
     def stats(self) -> StoreStats:
         """Return sizes; walks what has to be counted."""

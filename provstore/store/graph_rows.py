@@ -1,0 +1,194 @@
+"""Keys and values of the graph index as bytes: the code side of its part of ``stores/LAYOUT.md``. No I/O."""
+
+import struct
+from collections.abc import Iterator
+from typing import Final, get_args
+
+import msgspec
+from blake3 import blake3
+
+from provstore.errors import StoreDamagedError
+from provstore.graph.index import Edge, Statement
+from provstore.graph.nodes import Node, NodeKind
+from provstore.graph.relations import KINDS, RelationKind
+from provstore.graph.statements import Statements
+from provstore.store.lmdb_txn import Form
+
+FORMAT: Final = 1
+"""Format number of the graph index; one of another number is made anew."""
+
+FORM: Final = Form(
+    {
+        "nodes": False,
+        "numbers": False,
+        "out": True,
+        "into": True,
+        "statements": False,
+        "documents": False,
+        "units": False,
+        "settings": False,
+    }
+)
+"""Databases of the graph index."""
+
+NUMBER_BYTES: Final = 5
+EDGE_BYTES: Final = 1 + 2 * NUMBER_BYTES
+LONGEST_KEY: Final = 480
+_KEPT_OF_LONG: Final = 440
+
+_PAIR: Final = struct.Struct(">QQ")
+_LOW: Final = (1 << 40) - 1
+_STATEMENT: Final = struct.Struct("<32sI")
+_NODE_KINDS: Final[tuple[NodeKind, ...]] = get_args(NodeKind)
+_NODE_RANK: Final = {kind: bytes((rank,)) for rank, kind in enumerate(_NODE_KINDS)}
+_KIND_RANK: Final = {kind: rank for rank, kind in enumerate(KINDS)}
+_NOWHERE: Final = Statement("", "", "")
+
+
+def number_key(number: int) -> bytes:
+    """Return the key of a node or a statement."""
+    return number.to_bytes(NUMBER_BYTES, "big")
+
+
+def kind_of(rank: int) -> RelationKind:
+    """Return the kind of a relation by its place among them.
+
+    Raises:
+        StoreDamagedError: there is none.
+    """
+    if rank >= len(KINDS):
+        raise StoreDamagedError("graph", f"a relation has kind {rank}")
+    return KINDS[rank]  # type: ignore[return-value]
+
+
+def rank_of(kind: RelationKind) -> int:
+    """Return the place of a kind of relation among them."""
+    return _KIND_RANK[kind]
+
+
+def edge_value(rank: int, node: int, statement: int) -> bytes:
+    """Return a duplicate of ``out`` or ``into``.
+
+    Example:
+        >>> edge_value(1, 2, 3).hex()
+        '0100000000020000000003'
+    """
+    return ((rank << 80) | (node << 40) | statement).to_bytes(EDGE_BYTES, "big")
+
+
+def edges_of(pairs: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Yield node, rank of the kind, other node and statement of joined pairs.
+
+    Example:
+        >>> list(edges_of(number_key(9) + edge_value(1, 2, 3)))
+        [(9, 1, 2, 3)]
+    """
+    for high, low in _PAIR.iter_unpack(pairs):
+        yield high >> 24, high >> 16 & 0xFF, (high & 0xFFFF) << 24 | low >> 40, low & _LOW
+
+
+def edge(value: bytes) -> Edge:
+    """Return an edge from a duplicate of ``out`` or ``into``."""
+    number = int.from_bytes(value, "big")
+    return Edge(kind_of(number >> 80), number >> 40 & _LOW, number & _LOW)
+
+
+def _raw(key: str) -> bytes:
+    return key.encode("utf-8", "surrogatepass")
+
+
+def node_key(node: Node) -> bytes:
+    r"""Return the key of a node in ``numbers``: a long one is cut, and a digest of all of it follows.
+
+    Example:
+        >>> node_key(Node("object", "ab"))
+        b'\x00ab'
+    """
+    raw = _raw(node.key)
+    if len(raw) > LONGEST_KEY:
+        raw = raw[:_KEPT_OF_LONG] + b"\xff" + blake3(raw).digest()
+    return _NODE_RANK[node.kind] + raw
+
+
+def prefix_key(kind: NodeKind, prefix: str) -> bytes:
+    """Return where the nodes of a kind begin whose keys begin with a prefix."""
+    return _NODE_RANK[kind] + _raw(prefix)[:_KEPT_OF_LONG]
+
+
+def is_cut(key: bytes) -> bool:
+    """Say whether a key of ``numbers`` is only the beginning of the node's."""
+    return len(key) > _KEPT_OF_LONG + 1 and key[_KEPT_OF_LONG + 1] == 0xFF
+
+
+def node_value(node: Node) -> bytes:
+    """Return the value of a node in ``nodes``."""
+    return _NODE_RANK[node.kind] + _raw(node.key)
+
+
+def node(value: bytes) -> Node:
+    """Return a node from its value in ``nodes`` or its key in ``numbers``.
+
+    Raises:
+        StoreDamagedError: no node of ours.
+    """
+    if not value or value[0] >= len(_NODE_KINDS):
+        raise StoreDamagedError("graph", f"node {value[:40].hex()} has an unknown kind")
+    try:
+        return Node(_NODE_KINDS[value[0]], value[1:].decode("utf-8", "surrogatepass"))
+    except UnicodeDecodeError as error:
+        raise StoreDamagedError("graph", f"node {value[:40].hex()} is no text") from error
+
+
+def statement_value(statement: Statement) -> bytes:
+    """Return the value of a statement."""
+    location = _raw(statement.location)
+    return (
+        _STATEMENT.pack(bytes.fromhex(statement.stated_by), len(location)) + location + _raw(statement.reason)
+    )
+
+
+def statement(value: bytes | None) -> Statement:
+    """Return a statement from its value.
+
+    Raises:
+        StoreDamagedError: no statement of ours.
+
+    Example:
+        >>> statement(statement_value(Statement("ab" * 32, "/a", "b"))).location
+        '/a'
+    """
+    if value is None or len(value) < _STATEMENT.size:
+        raise StoreDamagedError("graph", "a statement is missing or cut short")
+    id, length = _STATEMENT.unpack_from(value)
+    text = value[_STATEMENT.size :]
+    try:
+        location = text[:length].decode("utf-8", "surrogatepass")
+        return Statement(id.hex(), location, text[length:].decode("utf-8", "surrogatepass"))
+    except UnicodeDecodeError as error:
+        raise StoreDamagedError("graph", "a statement is no text") from error
+
+
+def document_value(statements: Statements) -> bytes:
+    """Return what a document states as bytes."""
+    return msgspec.msgpack.encode(statements)
+
+
+_DECODER: Final = msgspec.msgpack.Decoder(Statements)
+
+
+def document(value: bytes) -> Statements:
+    """Return what a document states.
+
+    Raises:
+        StoreDamagedError: no value of ours.
+    """
+    try:
+        return _DECODER.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StoreDamagedError("graph", f"what a document states cannot be read: {error}") from error
+
+
+def stamp(readers: str) -> bytes:
+    """Return what an index must say of itself to be used: format, kinds, and who derived its relations."""
+    words = " ".join((str(FORMAT), *_NODE_KINDS, "|", *KINDS, "|", readers))
+    return str(FORMAT).encode() + b" " + blake3(words.encode()).digest(16)

@@ -1,0 +1,114 @@
+"""Bringing the graph index of a store up to date; one in memory where nothing can be kept."""
+
+from typing import NamedTuple
+
+from provstore.errors import ReadOnlyError, StoreFullError
+from provstore.graph import deriving
+from provstore.graph.index import Index
+from provstore.graph.memory import MemoryIndex
+from provstore.ids import RawId, to_raw
+from provstore.store import graph_index, graph_rows
+from provstore.store.protocol import Reader
+from provstore.verbs.keeping import is_here
+from provstore.verbs.relating import Document, Relating, Understand, Work
+
+__all__ = ["Document", "Refreshed", "Understand", "Work", "refresh"]
+
+
+def _nothing(document: Document) -> None:
+    return None
+
+
+class Refreshed(NamedTuple):
+    """An index that knows everything the store has, and the work it took.
+
+    Attributes:
+        graph: the index; close it after use.
+        work: what was done for it.
+    """
+
+    graph: Index
+    work: Work
+
+
+def refresh(reader: Reader, understand: Understand = _nothing, *, readers: str = "") -> Refreshed:
+    """Return an index of the graph of a store or a pack.
+
+    The one beside a store is brought up to date, or made anew where it is absent, damaged, of other readers,
+    or knows what was swept since. Where it cannot be written, one that is up to date is used, else one is
+    made in memory.
+
+    Args:
+        reader: store or pack.
+        understand: reads documents.
+        readers: names and versions of what ``understand`` reads; another text makes the index anew.
+
+    Raises:
+        StoreBusyError: another process brings it up to date and does not finish in time.
+        StoreDamagedError, InputOutputError: the store cannot be read.
+    """
+    home = reader.graph_home()
+    stamp = graph_rows.stamp(f"{deriving.VERSION} {readers}")
+    if home is None:
+        return _in_memory(reader, understand, "nothing lies beside it")
+    now = _note(reader)
+    found = graph_index.open_graph(home, stamp, writable=False)
+    if found is not None and found.noted() == now:
+        return Refreshed(found, Work())
+    if found is not None:
+        found.close()
+    why = graph_index.writable_place(home)
+    if why is None:
+        try:
+            return _on_disk(reader, home, stamp, understand)
+        except (ReadOnlyError, StoreFullError) as error:
+            why = error.message
+    return _in_memory(reader, understand, why)
+
+
+def _note(reader: Reader) -> bytes:
+    moment = reader.moment()
+    return b"%d %d %s" % (moment.generation, moment.sweeps, moment.store)
+
+
+def _in_memory(reader: Reader, understand: Understand, why: str) -> Refreshed:
+    index = MemoryIndex()
+    work = Relating(reader, index, understand).run(b"")
+    return Refreshed(index, work._replace(in_memory=why))
+
+
+def _on_disk(reader: Reader, home: str, stamp: bytes, understand: Understand) -> Refreshed:
+    with graph_index.alone(home):
+        now = _note(reader)
+        index = graph_index.open_graph(home, stamp, writable=True)
+        why = "there was none that can be used" if index is None else _outdated(reader, index, now)
+        if why and index is not None:
+            index.close()
+        if why or index is None:
+            index = graph_index.make_graph(home, stamp)
+        try:
+            if index.noted() == now:
+                return Refreshed(index, Work())  # somebody else was quicker
+            work = Relating(reader, index, understand).run(now)
+        except BaseException:
+            index.close()
+            raise
+        return Refreshed(index, work._replace(rebuilt=why))
+
+
+def _outdated(reader: Reader, index: Index, now: bytes) -> str:
+    """Return why an index must be made anew, or nothing."""
+    before, after = index.noted().split(b" ", 2), now.split(b" ", 2)
+    if len(before) != 3:
+        before = [b"0", b"", after[2]]  # a first refresh that did not finish
+    elif before[2] != after[2]:
+        return "it is of another store"
+    elif int(before[0]) > int(after[0]) or int(before[1]) > int(after[1]):
+        return "the store is older than it"
+    if before[1] != after[1] and not all(_is_there(reader, to_raw(id)) for id in index.units()):
+        return "something that it knows was swept"
+    return ""
+
+
+def _is_there(reader: Reader, id: RawId) -> bool:
+    return reader.info(id) is not None or is_here(reader, id)
