@@ -186,6 +186,7 @@ ORDER: tuple[str, ...] = (
     "provstore.graph.documents.facts",
     "provstore.graph.deriving",
     "provstore.store.graph_rows",
+    "provstore.store.graph_adding",
     "provstore.store.graph_index",
     # verbs
     "provstore.verbs",

@@ -145,10 +145,20 @@ def fsck_lines(report: FsckReport) -> Iterator[str]:
     for item in report.repaired:
         yield f"repaired {item.kind} {item.id} from {item.source}"
     yield from _round(report)
+    if report.graph in _GRAPH:
+        yield f"  index of the graph {_GRAPH[report.graph]}"
     yield from _rebuilt(report)
     if not report.lost and (report.unreferenced or report.leftovers):
         loose = count(report.unreferenced or 0, "unreferenced item")
         yield f"  {loose}, {count(report.leftovers, 'leftover file')}: `prov gc` lists them"
+
+
+_GRAPH: Final[dict[str | None, str]] = {
+    "whole": "whole",
+    "damaged": "damaged: `prov fsck --repair` removes it, and the next question makes it anew",
+    "removed": "was damaged and is removed; the next question makes it anew",
+}
+"""What is said of the index of the graph, where there is one."""
 
 
 def _round(report: FsckReport) -> Iterator[str]:

@@ -125,6 +125,8 @@ class FsckReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
         oldest_check: UTC time of the check that is longest ago; null without a time budget, and while
             something was never checked.
         repaired: what was replaced by good bytes, and where they came from.
+        graph: state of the index of the graph beside the store; after a repair a damaged one is removed, and
+            the next question makes it anew. Null if nobody looked.
         kept_as: name of the old index file inside the store after a rebuild, if there was one.
         lost: what a rebuilt index can no longer know.
     """
@@ -141,6 +143,7 @@ class FsckReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     oldest_check: str | None = None
     repaired: tuple[Repaired, ...] = ()
     kept_as: str | None = None
+    graph: Literal["absent", "whole", "damaged", "removed"] | None = None
     lost: tuple[str, ...] = ()
 
 

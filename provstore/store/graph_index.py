@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
-from zlib import crc32
 
 from provstore.errors import (
     NewerFormatError,
@@ -17,18 +16,17 @@ from provstore.errors import (
     StoreDamagedError,
 )
 from provstore.graph.index import OWN, Edge, Statement, Unit
-from provstore.graph.memory import is_own, statement_of
 from provstore.graph.nodes import Node, NodeKind
-from provstore.graph.relations import Relation, RelationKind
+from provstore.graph.relations import RelationKind
 from provstore.graph.statements import Statements
 from provstore.paths import show
 from provstore.store import graph_rows as rows
 from provstore.store import writer_lock
 from provstore.store.blobs import remove_quietly
+from provstore.store.graph_adding import Adding, begin, check_sums
 from provstore.store.lmdb_env import Env
 from provstore.store.lmdb_reader import GRAPH_DIRECTORY as DIRECTORY
 from provstore.store.lmdb_registry import acquire, release
-from provstore.store.lmdb_txn import Txn
 from provstore.store.profile import DEFAULT, StoreProfile
 from provstore.store.system import refused
 
@@ -38,9 +36,6 @@ BATCH: Final = 4096
 
 _ASKED: Final = 512
 """Nodes whose edges are read in one transaction."""
-
-_COUNTED: Final = ("nodes", "out", "into", "statements", "documents", "units")
-_SUM_BYTES: Final = 8
 
 
 class GraphIndex:
@@ -169,7 +164,7 @@ class GraphIndex:
     def add(self, units: Iterable[Unit], note: bytes | None = None) -> None:
         """Take in more, all or nothing; a unit that is there already is left alone."""
         given = [Unit(unit.id, list(unit.relations), unit.statements) for unit in units]
-        self._env.write(lambda txn: _Adding(txn).run(given, note))
+        self._env.write(lambda txn: Adding(txn).run(given, note))
 
     def check(self) -> None:
         """Read every row and compare with what was counted when it was written.
@@ -177,24 +172,7 @@ class GraphIndex:
         Raises:
             StoreDamagedError: a row is lost, altered, or was never written.
         """
-
-        def work(txn: Txn) -> None:
-            for name in _COUNTED:
-                found = [0, 0]
-                for key, value in txn.scan(name):
-                    found[0] += 1
-                    found[1] += crc32(value, crc32(key))
-                if txn.get("settings", _sum_key(name)) != _sum(*found):
-                    raise StoreDamagedError("graph", f"the rows of {name!r} are not those that were written")
-            numbers = sum(1 for _ in txn.scan("numbers"))
-            for key, value in txn.scan("nodes"):
-                if txn.get("numbers", rows.node_key(rows.node(value))) != key:
-                    raise StoreDamagedError("graph", f"node {key.hex()} is not found by its key")
-                numbers -= 1
-            if numbers:
-                raise StoreDamagedError("graph", "keys are not those of the nodes")
-
-        self._env.read(work)
+        self._env.read(check_sums)
 
     def close(self) -> None:
         """Release everything; closing twice is fine."""
@@ -209,111 +187,9 @@ def _node(key: bytes, value: bytes | None) -> Node:
     return rows.node(value)
 
 
-def _sum_key(database: str) -> bytes:
-    return b"sum:" + database.encode()
-
-
-def _sum(count: int, checks: int) -> bytes:
-    return b"".join((number % (1 << 64)).to_bytes(_SUM_BYTES, "big") for number in (count, checks))
-
-
-class _Adding:
-    """One transaction that takes units in; made anew when it runs again."""
-
-    def __init__(self, txn: Txn) -> None:
-        self._txn = txn
-        self._new: dict[str, list[tuple[bytes, bytes]]] = {name: [] for name in (*_COUNTED, "numbers")}
-        self._numbers: dict[Node, int] = {}
-        self._next_node = self._last("nodes")
-        self._next_statement = self._last("statements")
-
-    def _last(self, database: str) -> int:
-        return int.from_bytes(self._txn.last_key(database) or b"", "big")
-
-    def run(self, units: list[Unit], note: bytes | None) -> None:
-        """Take units in."""
-        seen: set[str] = set()
-        new: list[Unit] = []
-        for unit in units:
-            if unit.id not in seen and self._txn.get("units", bytes.fromhex(unit.id)) is None:
-                new.append(unit)
-            seen.add(unit.id)
-        self._number_nodes(new)
-        for unit in new:
-            self._new["units"].append((bytes.fromhex(unit.id), b""))
-            self._relations(unit)
-            for id, statements in unit.statements.items():
-                self._new["documents"].append((bytes.fromhex(id), rows.document_value(statements)))
-        self._documents()
-        for name, pairs in self._new.items():
-            pairs.sort()
-            if rows.FORM.databases[name]:
-                self._txn.put_pairs(name, pairs)
-            else:
-                self._txn.put_sorted(name, pairs)
-        for name in _COUNTED:
-            self._count(name, self._new[name], 1)
-        if note is not None:
-            self._txn.put("settings", b"note", note)
-
-    def _number_nodes(self, units: list[Unit]) -> None:
-        wanted: dict[Node, bytes] = {}
-        for unit in units:
-            for relation in unit.relations:
-                for node in (relation.source, relation.target):
-                    if node not in wanted:
-                        wanted[node] = rows.node_key(node)
-        known = self._txn.get_many("numbers", sorted(wanted.values()))
-        for node, key in wanted.items():
-            found = known.get(key)
-            if found is not None:
-                self._numbers[node] = int.from_bytes(found, "big")
-                continue
-            self._next_node += 1
-            self._numbers[node] = self._next_node
-            number = rows.number_key(self._next_node)
-            self._new["nodes"].append((number, rows.node_value(node)))
-            self._new["numbers"].append((key, number))
-
-    def _relations(self, unit: Unit) -> None:
-        made: dict[Statement, int] = {}
-        out, into, numbers = self._new["out"], self._new["into"], self._numbers
-        for relation in dict.fromkeys(unit.relations):
-            source, target = numbers[relation.source], numbers[relation.target]
-            number = OWN if is_own(relation) else self._statement(relation, made)
-            rank = rows.rank_of(relation.kind)
-            out.append((rows.number_key(source), rows.edge_value(rank, target, number)))
-            into.append((rows.number_key(target), rows.edge_value(rank, source, number)))
-
-    def _statement(self, relation: Relation, made: dict[Statement, int]) -> int:
-        statement = statement_of(relation)
-        number = made.get(statement)
-        if number is None:
-            self._next_statement += 1
-            number = made[statement] = self._next_statement
-            self._new["statements"].append((rows.number_key(number), rows.statement_value(statement)))
-        return number
-
-    def _documents(self) -> None:
-        """Keep one row for a document that several units bring; take what it replaces out of the count."""
-        newest = dict(self._new["documents"])
-        self._new["documents"] = list(newest.items())
-        old = self._txn.get_many("documents", sorted(newest))
-        self._count("documents", list(old.items()), -1)
-
-    def _count(self, name: str, pairs: Iterable[tuple[bytes, bytes]], sign: int) -> None:
-        stored = self._txn.get("settings", _sum_key(name)) or _sum(0, 0)
-        count = int.from_bytes(stored[:_SUM_BYTES], "big")
-        checks = int.from_bytes(stored[_SUM_BYTES:], "big")
-        for key, value in pairs:
-            count += sign
-            checks += sign * crc32(value, crc32(key))
-        self._txn.put("settings", _sum_key(name), _sum(count, checks))
-
-
 def open_graph(
     store: str,
-    stamp: bytes,
+    stamp: bytes | None,
     *,
     writable: bool,
     profile: StoreProfile = DEFAULT,
@@ -323,7 +199,7 @@ def open_graph(
 
     Args:
         store: the store's directory.
-        stamp: what it must say of itself; see :func:`provstore.store.graph_rows.stamp`.
+        stamp: what it must say of itself, see :func:`provstore.store.graph_rows.stamp`; None for anything.
         writable: whether anything will be added.
         profile: sizes and waiting.
         thorough: look at every page first, however large it is.
@@ -340,7 +216,7 @@ def open_graph(
     index = GraphIndex(env)
     try:
         env.check_whole()
-        if index.stamp() == stamp:
+        if stamp is None or index.stamp() == stamp:
             return index
     except StoreDamagedError:
         pass
@@ -367,17 +243,23 @@ def make_graph(store: str, stamp: bytes, *, profile: StoreProfile = DEFAULT) -> 
         raise refused(error, show(place)) from error
     index = GraphIndex(env)
     try:
-        env.write(lambda txn: _begin(txn, stamp))
+        env.write(lambda txn: begin(txn, stamp))
     except BaseException:
         index.close()
         raise
     return index
 
 
-def _begin(txn: Txn, stamp: bytes) -> None:
-    for name in _COUNTED:
-        txn.put("settings", _sum_key(name), _sum(0, 0))
-    txn.put("settings", b"stamp", stamp)
+def is_there(store: str) -> bool:
+    """Say whether a store directory has a graph index, be it whole or not."""
+    return os.path.lexists(os.path.join(store, DIRECTORY, FILES[0]))
+
+
+def drop_graph(store: str) -> None:
+    """Remove the graph index of a store directory; who reads it just now goes on reading what was there."""
+    with alone(store):
+        for name in FILES:
+            remove_quietly(os.path.join(store, DIRECTORY, name))
 
 
 def writable_place(store: str) -> str | None:

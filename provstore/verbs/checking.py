@@ -25,6 +25,7 @@ from provstore.store.protocol import Mark, Reader, Store, Unit
 from provstore.verbs.closing import Needed
 from provstore.verbs.collecting import Lost, lost, reach, roots
 from provstore.verbs.naming import name_all
+from provstore.verbs.refreshing import check_graph
 
 NOTE_EVERY_S: Final = 1.0
 """Most work of a check by time budget that a kill makes undone."""
@@ -178,6 +179,7 @@ def fsck(
         damaged=tuple(reached.damaged),
         whole=count is None,
         unreferenced=reached.unreferenced,
+        graph=check_graph(reader) if count is None else None,
     )
 
 

@@ -1,22 +1,20 @@
 """Bringing the graph index of a store up to date; one in memory where nothing can be kept."""
 
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from provstore.errors import ReadOnlyError, StoreFullError
+from provstore.errors import ReadOnlyError, StoreDamagedError, StoreFullError
 from provstore.graph import deriving
+from provstore.graph.documents.reading import VERSIONS, understand
 from provstore.graph.index import Index
 from provstore.graph.memory import MemoryIndex
 from provstore.ids import RawId, to_raw
 from provstore.store import graph_index, graph_rows
 from provstore.store.protocol import Reader
 from provstore.verbs.keeping import is_here
-from provstore.verbs.relating import Document, Relating, Understand, Work
+from provstore.verbs.relating import Relating, Understand, Work
 
-__all__ = ["Document", "Refreshed", "Understand", "Work", "refresh"]
-
-
-def _nothing(document: Document) -> None:
-    return None
+READERS: Final = " ".join((deriving.VERSION, *(f"{name}:{VERSIONS[name]}" for name in sorted(VERSIONS))))
+"""Everything that derives relations, with versions; another one makes every index anew."""
 
 
 class Refreshed(NamedTuple):
@@ -31,7 +29,7 @@ class Refreshed(NamedTuple):
     work: Work
 
 
-def refresh(reader: Reader, understand: Understand = _nothing, *, readers: str = "") -> Refreshed:
+def refresh(reader: Reader, read: Understand = understand, *, readers: str = READERS) -> Refreshed:
     """Return an index of the graph of a store or a pack.
 
     The one beside a store is brought up to date, or made anew where it is absent, damaged, of other readers,
@@ -40,17 +38,17 @@ def refresh(reader: Reader, understand: Understand = _nothing, *, readers: str =
 
     Args:
         reader: store or pack.
-        understand: reads documents.
-        readers: names and versions of what ``understand`` reads; another text makes the index anew.
+        read: reads documents.
+        readers: who derives relations; another text makes the index anew.
 
     Raises:
         StoreBusyError: another process brings it up to date and does not finish in time.
         StoreDamagedError, InputOutputError: the store cannot be read.
     """
     home = reader.graph_home()
-    stamp = graph_rows.stamp(f"{deriving.VERSION} {readers}")
+    stamp = graph_rows.stamp(readers)
     if home is None:
-        return _in_memory(reader, understand, "nothing lies beside it")
+        return _in_memory(reader, read, "nothing lies beside it")
     now = _note(reader)
     found = graph_index.open_graph(home, stamp, writable=False)
     if found is not None and found.noted() == now:
@@ -60,10 +58,10 @@ def refresh(reader: Reader, understand: Understand = _nothing, *, readers: str =
     why = graph_index.writable_place(home)
     if why is None:
         try:
-            return _on_disk(reader, home, stamp, understand)
+            return _on_disk(reader, home, stamp, read)
         except (ReadOnlyError, StoreFullError) as error:
             why = error.message
-    return _in_memory(reader, understand, why)
+    return _in_memory(reader, read, why)
 
 
 def _note(reader: Reader) -> bytes:
@@ -71,13 +69,13 @@ def _note(reader: Reader) -> bytes:
     return b"%d %d %s" % (moment.generation, moment.sweeps, moment.store)
 
 
-def _in_memory(reader: Reader, understand: Understand, why: str) -> Refreshed:
+def _in_memory(reader: Reader, read: Understand, why: str) -> Refreshed:
     index = MemoryIndex()
-    work = Relating(reader, index, understand).run(b"")
+    work = Relating(reader, index, read).run(b"")
     return Refreshed(index, work._replace(in_memory=why))
 
 
-def _on_disk(reader: Reader, home: str, stamp: bytes, understand: Understand) -> Refreshed:
+def _on_disk(reader: Reader, home: str, stamp: bytes, read: Understand) -> Refreshed:
     with graph_index.alone(home):
         now = _note(reader)
         index = graph_index.open_graph(home, stamp, writable=True)
@@ -89,7 +87,7 @@ def _on_disk(reader: Reader, home: str, stamp: bytes, understand: Understand) ->
         try:
             if index.noted() == now:
                 return Refreshed(index, Work())  # somebody else was quicker
-            work = Relating(reader, index, understand).run(now)
+            work = Relating(reader, index, read).run(now)
         except BaseException:
             index.close()
             raise
@@ -108,6 +106,46 @@ def _outdated(reader: Reader, index: Index, now: bytes) -> str:
     if before[1] != after[1] and not all(_is_there(reader, to_raw(id)) for id in index.units()):
         return "something that it knows was swept"
     return ""
+
+
+GraphState = Literal["absent", "whole", "damaged"]
+
+
+def check_graph(reader: Reader) -> GraphState:
+    """Say whether the index beside a store has every row as it was written, of units that are in the store.
+
+    It may lag behind the store: that is the business of the next question. Nothing is written.
+
+    Raises:
+        InputOutputError: the system refused.
+    """
+    home = reader.graph_home()
+    if home is None or not graph_index.is_there(home):
+        return "absent"
+    index = graph_index.open_graph(home, None, writable=False, thorough=True)
+    if index is None:
+        return "damaged"
+    try:
+        index.check()
+        units = index.units()
+        swept = index.noted().split(b" ")[1:2] != _note(reader).split(b" ")[1:2]
+    except StoreDamagedError:
+        return "damaged"
+    finally:
+        index.close()
+    # What was swept since is no damage: the next question sees that it was, and makes the index anew.
+    return "whole" if swept or all(_is_there(reader, to_raw(id)) for id in units) else "damaged"
+
+
+def drop_graph(reader: Reader) -> None:
+    """Remove the index beside a store; the next question makes it anew.
+
+    Raises:
+        StoreBusyError, InputOutputError: another process brings it up to date, or the system refused.
+    """
+    home = reader.graph_home()
+    if home is not None:
+        graph_index.drop_graph(home)
 
 
 def _is_there(reader: Reader, id: RawId) -> bool:

@@ -40,24 +40,8 @@ _UNREADABLE: Final = (
 )
 
 
-class Document(NamedTuple):
-    """A document as its readers get it.
-
-    Attributes:
-        data: its bytes.
-        repository: name of the collection of files that it belongs to.
-        path: its own path in there.
-        stated_by: hex id (BLAKE3) of its object.
-    """
-
-    data: bytes
-    repository: str
-    path: str
-    stated_by: str
-
-
-Understand = Callable[[Document], Understood | None]
-"""Makes relations and statements out of a document; None of one in no format that it knows."""
+Understand = Callable[[bytes, str, str, str], Understood | None]
+"""Reads a document, as :func:`provstore.graph.documents.reading.understand` does."""
 
 
 class Work(NamedTuple):
@@ -170,7 +154,7 @@ class Relating:
                 return []
             self._work = self._work._replace(documents=self._work.documents + 1)
             repository = deriving.repository_of(packet, entry) or ""
-            understood = self._understand(Document(data, repository, entry.role, blake3))
+            understood = self._understand(data, repository, entry.role, blake3)
             if understood is not None:
                 statements[blake3] = understood.statements
                 return list(understood.relations)

@@ -3,7 +3,7 @@
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from provstore import records
 from provstore.errors import IntegrityError, MalformedError, NotFoundError, StoreDamagedError
@@ -18,6 +18,7 @@ from provstore.store.opening import AnyPath, rebuild_store
 from provstore.store.protocol import Reader, Stage, Store, Unit
 from provstore.verbs.checking import Findings, Reached, bytes_in
 from provstore.verbs.closing import Closure
+from provstore.verbs.refreshing import check_graph, drop_graph
 from provstore.verbs.supplying import REFUSALS, Supply, supply
 from provstore.verbs.unpacking import take
 
@@ -62,6 +63,10 @@ def repair(store: Store, sources: Sequence[AnyPath] = (), *, progress: Reporter 
                 break
             repaired += mended
             _read_back(store, found, mended)
+    graph: Literal["absent", "whole", "damaged", "removed"] = check_graph(store)
+    if graph == "damaged":
+        drop_graph(store)
+        graph = "removed"
     return FsckReport(
         objects=found.objects,
         records=found.records,
@@ -69,6 +74,7 @@ def repair(store: Store, sources: Sequence[AnyPath] = (), *, progress: Reporter 
         damaged=(*reached.damaged, *refused),
         unreferenced=reached.unreferenced,
         repaired=tuple(repaired),
+        graph=graph,
     )
 
 

@@ -20,11 +20,31 @@ from provstore.store import graph_index
 from provstore.store.lmdb_store import LmdbStore
 from provstore.store.memory import MemoryStore
 from provstore.store.opening import open_pack, open_store
+from provstore.verbs import refreshing
+from provstore.verbs.checking import fsck
 from provstore.verbs.collecting import gc
 from provstore.verbs.keeping import keep
 from provstore.verbs.locating import Located
 from provstore.verbs.packing import pack
-from provstore.verbs.refreshing import Document, Work, refresh
+from provstore.verbs.relating import Work
+from provstore.verbs.repairing import repair
+
+OPENED: list[Any] = []
+
+
+def refresh(*given: Any, **named: Any) -> refreshing.Refreshed:
+    """Refresh an index that is closed after the test."""
+    found = refreshing.refresh(*given, **named)
+    OPENED.append(found.graph)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def closing() -> Iterator[None]:
+    yield
+    for opened in OPENED:
+        opened.close()
+    OPENED.clear()
 
 
 @pytest.fixture
@@ -110,7 +130,7 @@ def test_on_disk_and_in_memory_are_the_same(store: LmdbStore, tmp_path: Path) ->
     for kind in ("packet", "tree", "object"):
         assert known(on_disk.graph, kind) == known(in_memory.graph, kind)
         for key in known(on_disk.graph, kind):
-            node = Node(kind, key)  # type: ignore[arg-type]
+            node = Node(kind, key)
             assert edges(on_disk.graph, node) == edges(in_memory.graph, node)
     on_disk.graph.close()
 
@@ -174,7 +194,7 @@ def test_a_damaged_index_is_made_anew(harm: str, store: LmdbStore, tmp_path: Pat
 
 def test_other_readers_make_it_anew(store: LmdbStore, tmp_path: Path) -> None:
     seal(store, run_of(tmp_path, "run"))
-    refresh(store, readers="family 1").graph.close()
+    refresh(store, readers="family 1")
     assert refresh(store, readers="family 1").work == Work()
     assert refresh(store, readers="family 2").work.rebuilt
 
@@ -336,9 +356,9 @@ def test_documents_go_through_the_reader_that_is_given(store: LmdbStore, tmp_pat
     packet = seal_text(
         store, tmp_path, f'[[entry]]\nrole = "a/doc"\nkind = "document"\npath = "{tmp_path}/doc.json"\n'
     )
-    given: list[Document] = []
+    given: list[tuple[bytes, str, str, str]] = []
 
-    def understand(document: Document) -> Understood:
+    def understand(*document: Any) -> Understood:
         given.append(document)
         about = Node("family", "f")
         return Understood(
@@ -350,7 +370,7 @@ def test_documents_go_through_the_reader_that_is_given(store: LmdbStore, tmp_pat
 
     found = refresh(store, understand)
     id = digests(b"{}").blake3.hex()
-    assert given == [Document(b"{}", "run", "a/doc", id)]
+    assert given == [(b"{}", "run", "a/doc", id)]
     assert found.graph.stated_by(id) == Statements(subject="f", subject_kind="family")
     assert edges(found.graph, Node("path", "run:a/doc")) == {("is-file", str(object_node(b"{}")))}
     assert packet.hex() in known(found.graph, "packet")
@@ -390,11 +410,11 @@ def _sha(path: Path) -> str:
 
 def _reader(path: str, out: Any, ready: Any, go: Any) -> None:
     with open_store(path, writable=False) as store:  # type: ignore[attr-defined]
-        first = refresh(store)
+        first = refreshing.refresh(store)
         ready.set()
         go.wait(60)
         sizes = first.graph.sizes()
-        second = refresh(store)
+        second = refreshing.refresh(store)
         out.put((sizes[0] > 0, second.graph.sizes()))
         first.graph.close()
         second.graph.close()
@@ -440,9 +460,32 @@ def test_an_index_that_is_a_byte_off_is_found_by_its_check(store: LmdbStore, tmp
     path.write_bytes(data[:at] + b"0" * 8 + data[at + 8 :])
     index = refresh(store).graph
     assert isinstance(index, graph_index.GraphIndex)
-    with pytest.raises(StoreDamagedError, match="rows|found by its key"):
+    with pytest.raises(StoreDamagedError, match=r"rows|found by its key"):
         index.check()
     index.close()
+
+
+def test_fsck_says_whether_the_index_is_whole_and_repair_removes_one_that_is_not(
+    store: LmdbStore, tmp_path: Path
+) -> None:
+    seal(store, run_of(tmp_path, "a"))
+    assert fsck(store).graph == "absent"
+    refresh(store).graph.close()
+    assert fsck(store).graph == "whole"
+    assert fsck(store, sample=1).graph is None
+    seal(store, run_of(tmp_path, "b"))
+    assert repair(store).graph == "whole"  # it lags behind, and that is no damage
+    path = tmp_path / "s/graph/data.mdb"
+    data = path.read_bytes()
+    at = data.rindex(object_node(b"same").key.encode())
+    path.write_bytes(data[:at] + b"0" * 8 + data[at + 8 :])
+    report = fsck(store)
+    assert (report.graph, report.damaged) == ("damaged", ())
+    assert repair(store).graph == "removed"
+    found = refresh(store)
+    assert found.work.rebuilt
+    found.graph.close()
+    assert fsck(store).graph == "whole"
 
 
 def test_a_kill_between_two_commits_leaves_what_the_next_refresh_finishes(
@@ -472,7 +515,8 @@ def test_a_kill_between_two_commits_leaves_what_the_next_refresh_finishes(
 
 def _copy(tmp_path: Path) -> LmdbStore:
     shutil.copytree(tmp_path / "s", tmp_path / "copy", ignore=shutil.ignore_patterns("graph", "lock.mdb"))
-    return LmdbStore.open(os.fspath(tmp_path / "copy"))
+    OPENED.append(LmdbStore.open(os.fspath(tmp_path / "copy")))
+    return OPENED[-1]  # type: ignore[no-any-return]
 
 
 def test_a_full_disk_is_no_reason_not_to_answer(
