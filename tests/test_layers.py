@@ -51,6 +51,7 @@ ORDER: tuple[str, ...] = (
     "provstore.store.page_walk",
     "provstore.store.prefixes",
     "provstore.store.profile",
+    "provstore.store.runs",
     "provstore.store.protocol",
     "provstore.store.objects",
     "provstore.store.contract",
@@ -99,6 +100,7 @@ ORDER: tuple[str, ...] = (
     "provstore.files.standins",
     "provstore.files.git_state",
     "provstore.files.hashing",
+    "provstore.files.crew",
     "provstore.files.encoding",
     "provstore.files.inspect_git",
     "provstore.files.inspect_hub",
@@ -224,6 +226,7 @@ ORDER: tuple[str, ...] = (
     "provstore.verbs.attributing",
     "provstore.verbs.supplying",
     "provstore.verbs.repairing",
+    "provstore.verbs.rehashing",
     "provstore.verbs.verifying",
     # surface
     "provstore.cli.options",

@@ -4,18 +4,20 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from provstore.errors import ProvError
-from provstore.files.hashing import Job
+
+_T = TypeVar("_T")
 
 
-def on_threads(jobs: Sequence[Job], work: Callable[[Job], None]) -> None:
+def on_threads(jobs: Sequence[_T], work: Callable[[_T], None]) -> None:
     """Call ``work`` for each job, in their order, on as many threads as there are cores.
 
     Raises:
         ProvError, OSError: the first failure; jobs that were not begun are left out then.
     """
-    todo: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    todo: queue.SimpleQueue[_T] = queue.SimpleQueue()
     for job in jobs:
         todo.put(job)
     failures: list[ProvError | OSError] = []

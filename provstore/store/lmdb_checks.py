@@ -11,6 +11,7 @@ from provstore.store import rows
 from provstore.store.lmdb_env import Env
 from provstore.store.lmdb_txn import Txn
 from provstore.store.protocol import Checks, Mark, Unit
+from provstore.store.runs import Laid, Piece
 
 _CYCLE_KEY: Final = b"cycle"
 _CYCLE: Final = struct.Struct("<IB")
@@ -18,6 +19,13 @@ _MARK: Final = struct.Struct("<IqB")
 
 _PLACE: Final = struct.Struct(">IIB")
 """Frame, offset, and 1 for a record; an id follows. One string sorts like these and takes little room."""
+
+_WANTED: Final = struct.Struct("<32sB32sIHBI")
+"""An id and the row of an inline object: form, SHA-256, and its place as size, offset and frame."""
+
+_ROW_BYTES: Final = _WANTED.size - rows.ID_BYTES
+_ROW_PLACE: Final = 32
+_ROW_FRAME: Final = _ROW_BYTES - 4
 
 _NO_FRAME: Final = (1 << 32) - 1
 _KEY_BYTES: Final = 8
@@ -74,6 +82,27 @@ def _record_place(key: RawId, row: bytes) -> bytes:
     except StoreDamagedError:
         return _PLACE.pack(0, 0, 1) + key
     return _PLACE.pack(place.frame, place.offset_bytes, 1) + key
+
+
+def laid(found: Mapping[RawId, bytes]) -> Laid:
+    """Return where objects lie, from their rows; rows of another form are left out."""
+    inline = [(row, id) for id, row in found.items() if row[0] == rows.INLINE and len(row) == _ROW_BYTES]
+    # Read from its end, the place of an object sorts by frame, then by offset.
+    inline.sort(key=lambda item: item[0][:_ROW_PLACE:-1])
+    from_bytes = int.from_bytes
+    infos = {id: (row[1:33], from_bytes(row[33:37], "little")) for row, id in inline}
+    runs = [
+        (bytes(4) + number[::-1], b"".join([id + row for row, id in members]))
+        for number, members in groupby(inline, lambda item: item[0][_ROW_FRAME:])
+    ]
+    return Laid(infos, runs)
+
+
+def pieces(wanted: bytes, plain: bytes) -> Iterator[Piece]:
+    """Yield objects out of the plain bytes of their frame."""
+    for id, _, sha256, size, low, high, _ in _WANTED.iter_unpack(wanted):
+        offset = low | high << 16
+        yield Piece(id, sha256, size, plain[offset : offset + size])
 
 
 def checks(env: Env) -> Checks:

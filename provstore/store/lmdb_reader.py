@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, Self
 
 from provstore.errors import IntegrityError, NotFoundError, NotHeldError, StoreDamagedError
@@ -15,6 +15,7 @@ from provstore.store.lmdb_registry import release
 from provstore.store.lmdb_txn import Txn
 from provstore.store.prefixes import bounds
 from provstore.store.protocol import Location, Moment, ObjectInfo, RefChange, StoreStats, Unit
+from provstore.store.runs import Laid, Piece, Run
 from provstore.store.system import identity
 
 BATCH: Final = 2048
@@ -117,6 +118,19 @@ class LmdbReader:
     def _slice(self, place: rows.Place, packed: bytes | None, wanted_by: RawId) -> bytes:
         plain = self._plain(place.frame, packed, wanted_by)
         return plain[place.offset_bytes : place.offset_bytes + place.size_bytes]
+
+    def lay(self, object_ids: Collection[RawId]) -> Laid:
+        """Look many objects up at once; see the protocol."""
+        wanted = sorted(object_ids)
+        found = self._env.read(lambda txn: txn.get_many("objects", wanted))
+        return lmdb_checks.laid(found)
+
+    def pieces(self, run: Run) -> Iterator[Piece]:
+        """Yield the wanted objects of one frame; see the protocol."""
+        key, wanted = run
+        packed = self._env.get("frames", key)
+        plain = self._plain(int.from_bytes(key, "big"), packed, wanted[:32])
+        return lmdb_checks.pieces(wanted, plain)
 
     def units(self) -> Iterator[Unit]:
         """Yield everything that is held, in the order in which reading it all is quickest."""

@@ -21,6 +21,7 @@ from provstore.store.protocol import (
     Unit,
 )
 from provstore.store.refs import RefMove, change_of, check_moves
+from provstore.store.runs import Laid, Piece, Run
 
 MATCHES: Final = 100
 CHUNK_BYTES: Final = 4 << 20
@@ -102,6 +103,14 @@ class MemoryStore:
     def in_storage_order(self, object_ids: Iterable[RawId]) -> list[RawId]:
         """Return the ids in the order in which reading their bytes is cheapest; any is, here."""
         return sorted(object_ids)
+
+    def lay(self, object_ids: Collection[RawId]) -> Laid:
+        """Return nothing: there are no frames here."""
+        return Laid({}, [])
+
+    def pieces(self, run: Run) -> Iterator[Piece]:
+        """Yield nothing, for there is no frame."""
+        yield from ()
 
     def match(self, algorithm: Algorithm, prefix: str) -> list[RawId]:
         """Return the ids whose digest begins with ``prefix``; see the protocol."""

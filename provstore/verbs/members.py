@@ -3,16 +3,16 @@
 import fnmatch
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from provstore import merkle
+from provstore import canon, merkle
 from provstore.errors import EmptyError, MalformedError, NotFoundError
-from provstore.ids import to_raw
+from provstore.ids import RawId, to_raw
 from provstore.merkle import Fetch
 from provstore.paths import join, show, unshow
 from provstore.records.packet import Entry, Origin, Packet
-from provstore.records.tree import TreeEntry
+from provstore.records.tree import TreeEntry, TreeLeaf
 from provstore.reports import Missing
 
 MAX_FILES: Final = 1 << 22
@@ -104,6 +104,24 @@ def entry_members(fetch: Fetch, entry: Entry) -> Iterator[Member]:
             yield Member(entry, b"", node_or_none)
 
 
+def unfold(fetch: Fetch, tree: RawId) -> tuple[list[bytes], Sequence[TreeEntry], RawId]:
+    """Return names and entries of one directory, and the id that its tree has if it is split by its names.
+
+    A directory in one leaf that may be in one leaf is what it should be: the leaf's bytes are the canonical
+    form of its entries. Only one that is split, or should be, is built again.
+
+    Raises:
+        CanonError, MalformedError: as :func:`~provstore.merkle.open_node`.
+    """
+    opened = merkle.open_node(fetch(tree), f"tree {tree.hex()}")
+    if isinstance(opened.node, TreeLeaf) and len(opened.names) <= merkle.SPLIT_ABOVE:
+        return opened.names, opened.node.entries, tree
+    entries = list(merkle.entries_of(fetch, tree))
+    names = [entry.raw_name() for entry in entries]
+    rebuilt = merkle.build_encoded(names, [canon.encode(entry, bounded=True) for entry in entries])
+    return names, entries, rebuilt[-1][0]
+
+
 def find_member(fetch: Fetch, packet: Packet, path: str) -> tuple[Member, list[bytes]]:
     """Return the member at a path of the packet, and the tree records that lead to it.
 
@@ -142,12 +160,17 @@ class Only:
         self._compiled = re.compile(fnmatch.translate(text).encode("latin-1"))
 
     def __call__(self, place: bytes) -> bool:
+        """Say whether the member at ``place`` is picked, and remember it."""
+        hit = self.picks(place)
+        self.hits += hit
+        return hit
+
+    def picks(self, place: bytes) -> bool:
         """Say whether the member at ``place`` is picked."""
         hit = self.pattern is None
         while not hit and place:
             hit = self._compiled.match(place) is not None
             place = place.rpartition(b"/")[0]
-        self.hits += hit
         return hit
 
     def require_hits(self) -> None:

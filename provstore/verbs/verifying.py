@@ -5,10 +5,9 @@ a pass is reported one by one.
 """
 
 import os
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from provstore import merkle
 from provstore.errors import (
     FrameError,
     IntegrityError,
@@ -18,29 +17,29 @@ from provstore.errors import (
     PackError,
 )
 from provstore.files.checksums import parse_checksums
-from provstore.files.hashing import hash_file
 from provstore.files.progress import Meter, Reporter
 from provstore.ids import Digests, RawId, to_raw
 from provstore.paths import show
-from provstore.records.packet import Entry, Packet
+from provstore.records.packet import Entry
 from provstore.reports import Check, Missing, VerifyReport, worst
 from provstore.reports.base import count
 from provstore.store import objects
 from provstore.store.pack import PackStore
 from provstore.store.protocol import Reader
 from provstore.verbs import pins
-from provstore.verbs.members import Member, Only, missing_of, most_members, single, too_many
+from provstore.verbs.members import Member, Only, missing_of, most_members, single, too_many, unfold
+from provstore.verbs.rehashing import Rehashing, Seen, helpers_for
 
 Path = str | bytes | os.PathLike[str]
 
 _BROKEN = (IntegrityError, NotFoundError, MalformedError)
 
 
-class _Seen(NamedTuple):
-    """Outcome of one object, found once and reported wherever it is a member."""
+_GROUP_MEMBERS: Final = 1 << 16
+"""Members that are known at a time, unless one entry has more: what all cores work on together."""
 
-    digests: Digests | None
-    problem: tuple[str, str, str] | None
+_Unfolded = tuple[Entry, list[Member], list[Check]]
+"""An entry, its members, and what was found about its trees."""
 
 
 class _Verification:
@@ -55,7 +54,8 @@ class _Verification:
         self.meter = meter
         self.checks: list[Check] = []
         self.missing: list[Missing] = []
-        self.seen: dict[RawId, _Seen] = {}
+        self.seen: dict[RawId, Seen] = {}
+        self.counted: set[str] = set()
         self.bytes_checked = 0
         self.objects_checked = 0
 
@@ -67,8 +67,13 @@ class _Verification:
             return self.report()
         self.checks.append(Check(check="integrity", outcome="PASS", code="ok", message="packet record"))
         self.pack_file()
-        for entry in packet.entries:
-            self.entry(packet, entry)
+        helpers = helpers_for(packet.entries)
+        with Rehashing(self.reader, self.at, helpers, self.meter) as self.bulk:
+            for group in self.groups(packet.entries):
+                self.look(group)
+                for entry, members, found in group:
+                    self.checks += found
+                    self.entry(entry, members, before=len(self.checks) - len(found))
         self.only.require_hits()
         if not self.objects_checked:
             self.checks.append(
@@ -117,30 +122,75 @@ class _Verification:
 
     # Entries
 
-    def entry(self, packet: Packet, entry: Entry) -> None:
-        before = len(self.checks), self.objects_checked
-        files, size = 0, 0
-        members: list[Member] = []
-        if entry.tree is not None:
-            members = self.tree(entry)
-        elif (alone := single(entry)) is not None:
-            members = [Member(entry, b"", alone)]
-        picked = 0
+    def groups(self, entries: Sequence[Entry]) -> Iterator[list[_Unfolded]]:
+        """Yield entries with their members and what was found about their trees, so many that it pays."""
+        group: list[_Unfolded] = []
+        size = 0
+        for entry in entries:
+            first = len(self.checks)
+            members: list[Member] = []
+            if entry.tree is not None:
+                members = self.tree(entry)
+            elif (alone := single(entry)) is not None:
+                members = [Member(entry, b"", alone)]
+                self.want(members)
+            # What is said of an entry is said in one go, when all of it is known.
+            found, self.checks[first:] = self.checks[first:], []
+            group.append((entry, members, found))
+            size += len(members)
+            if size >= _GROUP_MEMBERS:
+                yield group
+                group, size = [], 0
+        yield group
+
+    def look(self, group: Sequence[_Unfolded]) -> None:
+        """Wait for what is re-hashed in bulk, and look at every other object of the group by itself."""
+        self.bulk.finish()
+        alone: dict[RawId, Member] = {}
+        whole, everything = self.bulk.whole, self.only.pattern is None
+        for entry, members, _ in group:
+            for member in members if entry.custody != "declared" else ():
+                id = member.node.blake3
+                if id is not None and id not in whole and (everything or self.only.picks(member.place())):
+                    alone.setdefault(to_raw(id), member)
+        self.seen.update(self.bulk.look([item for item in alone.items() if item[0] not in self.seen]))
+
+    def want(self, members: Sequence[Member]) -> None:
+        """Have the contents of those members that are asked for re-hashed in bulk."""
+        if members and members[0].entry.custody != "declared":
+            picked = (
+                members if self.only.pattern is None else [m for m in members if self.only.picks(m.place())]
+            )
+            self.bulk.want([member.node for member in picked])
+
+    def entry(self, entry: Entry, members: list[Member], before: int) -> None:
+        objects_before = self.objects_checked
+        files, size, picked = 0, 0, 0
+        everything, whole = self.only.pattern is None, self.bulk.whole
+        declared = entry.custody == "declared"
         for member in members:
-            if member.node.kind in ("file", "executable"):
-                files += member.node.state != "unreadable"
-                size += member.node.size_bytes or 0
-            if not self.only(member.place()):
+            node = member.node
+            is_file = node.kind == "file" or node.kind == "executable"
+            if is_file:
+                files += node.state != "unreadable"
+                size += node.size_bytes or 0
+            if not everything and not self.only(member.place()):
                 continue
             picked += 1
-            if member.node.kind in ("file", "executable"):
+            if not is_file:
+                continue
+            id = node.blake3
+            stated = whole.get(id) if id is not None and node.state is None and not declared else None
+            if id is not None and stated == (node.sha256, node.size_bytes):
+                self.count(id, stated[1])
+            else:
                 self.member(member)
-        if picked or self.only.pattern is None:
-            whole = all(check.outcome != "FAIL" for check in self.checks[before[0] :])
-            self.totals(entry, files, size, whole=whole)
-            self.attached(entry, members, whole=whole)
-        if len(self.checks) == before[0] and (picked or self.only.pattern is None):
-            checked = self.objects_checked - before[1]
+        if picked or everything:
+            fine = all(check.outcome != "FAIL" for check in self.checks[before:])
+            self.totals(entry, files, size, whole=fine)
+            self.attached(entry, members, whole=fine)
+        if len(self.checks) == before and (picked or everything):
+            checked = self.objects_checked - objects_before
             if checked or members:
                 self.checks.append(
                     Check(
@@ -161,8 +211,7 @@ class _Verification:
         while todo:
             path, tree = todo.pop()
             try:
-                nodes = list(merkle.entries_of(self.fetch, tree))
-                rebuilt = merkle.build(nodes)[-1][0]
+                names, nodes, rebuilt = unfold(self.fetch, tree)
             except _BROKEN as error:
                 code = "missing-record" if isinstance(error, NotFoundError) else error.code
                 self.fail("integrity", code, entry.role, show(path), error.message, expected=tree.hex())
@@ -177,12 +226,13 @@ class _Verification:
                     expected=rebuilt.hex(),
                     found=tree.hex(),
                 )
-            below = []
-            for node in nodes:
-                child = path + b"/" + node.raw_name() if path else node.raw_name()
-                found.append(Member(entry, child, node))
-                if node.tree is not None:
-                    below.append((child, to_raw(node.tree)))
+            base = path + b"/" if path else b""
+            new = [Member(entry, base + name, node) for name, node in zip(names, nodes, strict=True)]
+            below = [
+                (member.path, to_raw(member.node.tree)) for member in new if member.node.tree is not None
+            ]
+            found += new
+            self.want(new)
             if len(found) > most_members(entry):
                 self.fail("integrity", "wrong-totals", entry.role, message=too_many(entry))
                 return []
@@ -305,46 +355,22 @@ class _Verification:
                 found=f"sha256:{found.sha256.hex()} ({found.size_bytes} bytes)",
             )
 
-    def object(self, id: RawId, member: Member) -> _Seen:
-        seen = self.seen.get(id)
-        if seen is None:
-            seen = self.seen[id] = self.look(id, member)
-            if seen.digests is not None:
-                self.objects_checked += 1
-                self.bytes_checked += seen.digests.size_bytes
-                self.meter.add(seen.digests.size_bytes, 1, member.path)
+    def object(self, id: RawId, member: Member) -> Seen:
+        stated = self.bulk.whole.get(id.hex())
+        if stated is not None:
+            seen = Seen(Digests(id, bytes.fromhex(stated[0]), stated[1]), None)
+        else:
+            seen = self.seen[id]
+        if seen.digests is not None:
+            self.count(id.hex(), seen.digests.size_bytes)
         return seen
 
-    def look(self, id: RawId, member: Member) -> _Seen:
-        info = self.reader.info(id)
-        if info is None:
-            return _Seen(None, ("FAIL", "missing-object", "its bytes are not in the store"))
-        if info.placement == "external":
-            return self.outside(id, member)
-        try:
-            return _Seen(objects.check(self.reader, id), None)
-        except (IntegrityError, FrameError, PackError, NotFoundError) as error:
-            return _Seen(None, ("FAIL", "damaged", error.message))
-
-    def outside(self, id: RawId, member: Member) -> _Seen:
-        """Re-read bytes that are kept outside, where they were seen or below ``--at``."""
-        places = [location.path for location in self.reader.locations(id)]
-        for base in self.at:
-            places += [os.path.join(base, member.place()), os.path.join(base, member.path)]
-        changed = None
-        for place in places:
-            try:
-                found = hash_file(place)
-            except OSError:
-                continue
-            if found.blake3 == id:
-                return _Seen(found, None)
-            changed = f"{show(place)} has other bytes now (blake3 {found.blake3.hex()})"
-        if changed is not None:
-            return _Seen(None, ("FAIL", "external-changed", changed))
-        return _Seen(
-            None, ("UNKNOWN", "not-held", "kept outside, and not at any place known here; give --at")
-        )
+    def count(self, id: str, size_bytes: int) -> None:
+        """Count an object that was re-hashed, once."""
+        if id not in self.counted:
+            self.counted.add(id)
+            self.objects_checked += 1
+            self.bytes_checked += size_bytes
 
 
 def verify(

@@ -1,6 +1,9 @@
 """Verifying: every damage is named, nothing that was not looked at passes."""
 
 import os
+import shutil
+import signal
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +28,18 @@ from provstore.errors import EmptyError, IntegrityError, NotFoundError
 from provstore.ids import object_id, to_raw
 from provstore.records.packet import Entry, Packet
 from provstore.records.tree import TreeEntry
+from provstore.store import objects as store_objects
+from provstore.store.lmdb_store import LmdbStore
 from provstore.store.memory import MemoryStore
-from provstore.store.protocol import ObjectInfo
+from provstore.store.pack import PackStore
+from provstore.store.protocol import ObjectInfo, Reader
+from provstore.store.runs import Laid
+from provstore.verbs import rehashing, verifying
 from provstore.verbs.checking import fsck
 from provstore.verbs.comparing import verify_against
 from provstore.verbs.listing import cat
+from provstore.verbs.locating import Located
+from provstore.verbs.packing import pack
 from provstore.verbs.verifying import verify
 
 
@@ -206,3 +216,149 @@ def test_links_alone_are_evidence_of_their_own_text(tmp_path: Path) -> None:
     store = MemoryStore()
     packet = put_packet(store, [(b"l", TreeEntry(kind="symlink", name="l", target="x"))])
     assert verify(store, packet).outcome != "FAIL"
+
+
+# In bulk, with helpers
+
+
+MANY = 2100
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store directory with a packet ``many`` of so many small files that helpers are worth it."""
+    place = tmp_path_factory.mktemp("many")
+    files: dict[str | bytes, str | bytes | None] = {
+        f"d{n % 30}/f{n}": f"{n % 2000} is what it says " * (n % 50 + 1) for n in range(MANY)
+    }
+    with LmdbStore.create(os.fspath(place / "store")) as store:
+        seal(store, plant(place / "t", files), name="many")
+    return place / "store"
+
+
+def many_in(reader: Reader) -> bytes:
+    packet = reader.ref("many")
+    assert packet is not None
+    return packet
+
+
+def with_helpers(monkeypatch: pytest.MonkeyPatch, helpers: int) -> None:
+    monkeypatch.setattr(rehashing, "spare_cores", lambda: helpers)
+
+
+@pytest.mark.parametrize("helpers", [0, 1, 3])
+def test_each_object_is_looked_up_once_and_hashed_once(
+    many: Path, monkeypatch: pytest.MonkeyPatch, helpers: int
+) -> None:
+    with_helpers(monkeypatch, helpers)
+    looked_up: list[bytes] = []
+    with LmdbStore.open(os.fspath(many), writable=False) as store:
+        lay = store.lay
+
+        def counting(ids: Collection[bytes]) -> Laid:
+            looked_up.extend(ids)
+            return lay(ids)
+
+        monkeypatch.setattr(store, "lay", counting)
+        monkeypatch.setattr(store, "info", lambda id: pytest.fail(f"{id.hex()} is looked up by itself"))
+        report = verify(store, many_in(store))
+        plain = store.stats().plain_bytes
+        objects = store.stats().objects
+    assert report.outcome == "PASS"
+    assert len(looked_up) == len(set(looked_up)) == report.objects_checked == objects
+    assert report.bytes_checked == plain
+
+
+@pytest.mark.parametrize("kind", ["damaged", "index"])
+def test_reports_do_not_depend_on_who_did_the_work(
+    many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    shutil.copytree(many, tmp_path / "store")
+    with LmdbStore.open(os.fspath(tmp_path / "store")) as store:
+        packet = many_in(store)
+        spoil(store, kind)
+        reports = []
+        for helpers in (0, 1, 3):
+            with_helpers(monkeypatch, helpers)
+            reports.append(verify(store, packet))
+    assert reports[0].outcome == "FAIL"
+    assert reports[0] == reports[1] == reports[2]
+    assert {check.code for check in failures(reports[0])} == {"damaged"}
+    assert 0 < reports[0].objects_checked < MANY
+
+
+def spoil(store: LmdbStore, kind: str) -> None:
+    """Break one frame of objects, or what the index says of three of them."""
+    env = store._env
+    unit = next(unit for unit in store.units() if unit.objects and len(unit.key) == 8)
+    if kind == "damaged":
+        frame = env.get("frames", unit.key)
+        assert frame is not None
+        env.write(lambda txn: txn.put("frames", unit.key, frame[:-40] + bytes(40)))
+        return
+    for id in unit.objects[:3]:
+        row = env.get("objects", id)
+        assert row is not None
+        altered = row[:1] + bytes(32) + row[33:]
+        env.write(lambda txn: txn.put("objects", id, altered))  # noqa: B023
+
+
+@pytest.mark.parametrize("fate", ["killed", "fails", "silent"])
+def test_no_helper_can_make_a_pass_or_spoil_one(
+    many: Path, monkeypatch: pytest.MonkeyPatch, fate: str
+) -> None:
+    with_helpers(monkeypatch, 1)
+    here = os.getpid()
+    honest = store_objects.whole
+
+    def work(reader: Any, runs: Any) -> bytes:
+        if os.getpid() != here and runs:
+            if fate == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if fate == "fails":
+                raise MemoryError
+            return b""
+        return honest(reader, runs)
+
+    monkeypatch.setattr(store_objects, "whole", work)
+    with LmdbStore.open(os.fspath(many), writable=False) as store:
+        report = verify(store, many_in(store))
+        assert (report.outcome, report.objects_checked) == ("PASS", store.stats().objects)
+
+
+def test_files_kept_outside_are_found_changed_by_whoever_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    big = rehashing.LARGE_BYTES
+    plant(tmp_path, {f"t/f{n}": f"{n}" * (big if n < 3 else 9) for n in range(200)})
+    settle(tmp_path / "t")
+    spec = '[[entry]]\nrole = "w"\nkind = "model"\npath = "t"\nkeep = "external"\n'
+    with LmdbStore.create(os.fspath(tmp_path / "store")) as store:
+        packet = seal_text(store, tmp_path, spec)
+        assert verify(store, packet).objects_checked == 200
+        (tmp_path / "t/f1").write_text("1" * big + "!")
+        (tmp_path / "t/f100").write_text("other")
+        (tmp_path / "t/f7").unlink()
+        reports = []
+        for helpers in (0, 2):
+            monkeypatch.setattr(verifying, "helpers_for", lambda entries: helpers)  # noqa: B023
+            reports.append(verify(store, packet))
+    assert reports[0] == reports[1]
+    assert findings(reports[0]) == {
+        "w/f1": "external-changed",
+        "w/f100": "external-changed",
+        "w/f7": "not-held",
+    }
+    assert [missing.path for missing in reports[0].missing] == ["f7"]
+    assert reports[0].objects_checked == 197
+
+
+def test_a_pack_is_verified_in_bulk_too(many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LmdbStore.open(os.fspath(many), writable=False) as store:
+        packet = many_in(store)
+        pack([("many", Located(store, packet, False))], tmp_path / "p.pack")
+        counted = store.stats().objects
+    with PackStore(os.fspath(tmp_path / "p.pack")) as reader:
+        monkeypatch.setattr(reader, "info", lambda id: pytest.fail(f"{id.hex()} is looked up by itself"))
+        report = verify(reader, packet)
+        assert (report.outcome, report.objects_checked) == ("PASS", counted)
