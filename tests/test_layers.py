@@ -202,6 +202,7 @@ ORDER: tuple[str, ...] = (
     "provstore.verbs.locating",
     "provstore.verbs.measuring",
     "provstore.verbs.members",
+    "provstore.verbs.holding",
     "provstore.verbs.comparing",
     "provstore.verbs.exporting",
     "provstore.verbs.naming",

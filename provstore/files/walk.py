@@ -173,6 +173,18 @@ class Walker:
         if self.special:
             raise SpecialFileError(sorted(self.special))
 
+    def listing(self, path: bytes, row: bytes) -> Listing | None:
+        """Return one directory without entering any; None for one that cannot be listed.
+
+        For whoever decides on the order himself. Links are not followed.
+
+        Args:
+            path: relative to the root.
+            row: its packed row, as it was seen from above.
+        """
+        found = self._list(_Todo(path, row, ()))
+        return None if found is None else found[0]
+
     def _first(self) -> list[_Todo]:
         try:
             row = pack_row(self.root.lstat(b"") if not self._follow else os.stat(self.root.path))
