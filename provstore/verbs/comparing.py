@@ -26,7 +26,7 @@ from provstore.store.memory import MemoryStore
 from provstore.store.objects import Records
 from provstore.store.protocol import Reader
 from provstore.verbs.holding import Held, hold
-from provstore.verbs.members import Only, entry_members, single
+from provstore.verbs.members import Only, entry_members, mode_text, node_text, single
 
 Path = str | bytes | os.PathLike[str]
 
@@ -168,7 +168,10 @@ class _Comparison:
                     "type",
                     entry,
                     b"",
-                    ("directory" if entry.tree else "file", "directory" if found.tree else _text(found.file)),
+                    (
+                        "directory" if entry.tree else "file",
+                        "directory" if found.tree else node_text(found.file),
+                    ),
                 )
             elif self.only(entry.role.encode()):
                 self.differs(entry, b"", sealed, found.file)
@@ -199,23 +202,23 @@ class _Comparison:
                     "missing", entry, path, "declared, and not here either: nobody has seen its bytes"
                 )
             else:
-                self.fail("missing" if b is None else "extra", entry, path, (_text(a), _text(b)))
+                self.fail("missing" if b is None else "extra", entry, path, (node_text(a), node_text(b)))
             return
         if a.kind != b.kind:
             plain = {"file", "executable"}
             if not {a.kind, b.kind} <= plain:
-                self.fail("type", entry, path, (_text(a), _text(b)))
+                self.fail("type", entry, path, (node_text(a), node_text(b)))
                 return
             if a.blake3 is not None:
-                self.fail("mode", entry, path, (_mode(a), _mode(b)))
+                self.fail("mode", entry, path, (mode_text(a), mode_text(b)))
         if b.state == "unreadable":
             return
         same = a.blake3 == b.blake3 if a.blake3 is not None else a.sha256 == b.sha256
         if a.kind == "symlink" and a.raw_target() != b.raw_target():
-            self.fail("changed", entry, path, (_text(a), _text(b)))
+            self.fail("changed", entry, path, (node_text(a), node_text(b)))
         elif a.kind not in ("symlink", "directory") and not same:
             where = self.first_difference(entry, path, a)
-            self.fail("changed", entry, path, (_text(a), _text(b)), where)
+            self.fail("changed", entry, path, (node_text(a), node_text(b)), where)
 
     def first_difference(self, entry: Entry, path: bytes, a: TreeEntry) -> str | None:
         """Return the offset of the first differing byte, where both sides can be read."""
@@ -291,21 +294,6 @@ class _Comparison:
                                 message="belongs to no entry of the packet",
                             )
                         )
-
-
-def _mode(node: TreeEntry) -> str:
-    return "mode 755" if node.kind == "executable" else "mode 644"
-
-
-def _text(node: TreeEntry | None) -> str | None:
-    if node is None:
-        return None
-    if node.kind == "symlink":
-        return f"symlink to {show(node.raw_target())}"
-    if node.kind == "directory":
-        return "directory"
-    digest = f"blake3:{node.blake3}" if node.blake3 else f"sha256:{node.sha256}"
-    return f"{node.kind} {digest}" + (f" ({node.size_bytes} bytes)" if node.size_bytes is not None else "")
 
 
 def verify_against(

@@ -200,3 +200,20 @@ def missing_of(member: Member) -> Missing:
         size_bytes=member.node.size_bytes,
         origins=tuple(origin_text(origin) for origin in member.entry.origins),
     )
+
+
+def mode_text(node: TreeEntry) -> str:
+    """Return what people call the mode of a file."""
+    return "mode 755" if node.kind == "executable" else "mode 644"
+
+
+def node_text(node: TreeEntry | None) -> str | None:
+    """Return what a member is, in a few words; None for none."""
+    if node is None:
+        return None
+    if node.kind == "symlink":
+        return f"symlink to {show(node.raw_target())}"
+    if node.kind == "directory":
+        return "directory"
+    digest = f"blake3:{node.blake3}" if node.blake3 else f"sha256:{node.sha256}"
+    return f"{node.kind} {digest}" + (f" ({node.size_bytes} bytes)" if node.size_bytes is not None else "")

@@ -166,8 +166,8 @@ class _Verification:
     def entry(self, entry: Entry, members: list[Member], before: int) -> None:
         objects_before = self.objects_checked
         files, size, picked = 0, 0, 0
-        everything, whole = self.only.pattern is None, self.bulk.whole
-        declared = entry.custody == "declared"
+        everything = self.only.pattern is None
+        whole = self.bulk.whole if entry.custody != "declared" else {}
         for member in members:
             node = member.node
             is_file = node.kind == "file" or node.kind == "executable"
@@ -180,7 +180,7 @@ class _Verification:
             if not is_file:
                 continue
             id = node.blake3
-            stated = whole.get(id) if id is not None and node.state is None and not declared else None
+            stated = whole.get(id) if id is not None and node.state is None else None
             if id is not None and stated == (node.sha256, node.size_bytes):
                 self.count(id, stated[1])
             else:
@@ -189,18 +189,12 @@ class _Verification:
             fine = all(check.outcome != "FAIL" for check in self.checks[before:])
             self.totals(entry, files, size, whole=fine)
             self.attached(entry, members, whole=fine)
-        if len(self.checks) == before and (picked or everything):
-            checked = self.objects_checked - objects_before
-            if checked or members:
-                self.checks.append(
-                    Check(
-                        check="integrity",
-                        outcome="PASS",
-                        code="ok",
-                        role=entry.role,
-                        message=f"{count(picked, 'member')}, {count(checked, 'object')} re-hashed here",
-                    )
-                )
+        checked = self.objects_checked - objects_before
+        if len(self.checks) == before and (picked or everything) and (checked or members):
+            words = f"{count(picked, 'member')}, {count(checked, 'object')} re-hashed here"
+            self.checks.append(
+                Check(check="integrity", outcome="PASS", code="ok", role=entry.role, message=words)
+            )
 
     def tree(self, entry: Entry) -> list[Member]:
         """Return the members of a directory entry; damaged and absent records are reported and left out."""

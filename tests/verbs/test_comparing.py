@@ -11,8 +11,10 @@ from workbench import findings, listed, plant, seal, seal_text
 
 from provstore.errors import ChecksumFileError, EmptyError, InputOutputError, NotFoundError
 from provstore.ids import object_id
+from provstore.reports import VerifyReport
 from provstore.store.lmdb_store import LmdbStore
 from provstore.store.memory import MemoryStore
+from provstore.verbs import comparing, holding
 from provstore.verbs.comparing import verify_against, verify_checksums
 from provstore.verbs.restoring import restore
 
@@ -106,6 +108,59 @@ def test_a_damaged_store_does_not_hide_what_the_directory_lacks(tmp_path: Path) 
     (tree / "a").write_text("9")
     (tree / "b").unlink()
     assert findings(verify_against(store, packet, tree)) == {"a": "changed", "b": "missing"}
+
+
+# Every way to differ, compared on all cores and by building a tree
+
+WAYS: dict[str, dict[str | bytes, str | bytes | None]] = {
+    "file": {"f": "f"},
+    "other": {"f": "g"},
+    "longer": {"f": "f" * 5_000_000},
+    "program": {"f": "+xf"},
+    "link": {"f": "->a"},
+    "other-link": {"f": "->b"},
+    "empty": {"f": None},
+    "full": {"f/x": "x", "f/y/z": "z", "f/l": "->x"},
+    "half": {"f/x": "x", "f/y": None, "f/l": "->y"},
+    "none": {},
+    "pointer": {
+        "f": f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 5\n",
+    },
+}
+
+
+@pytest.mark.parametrize("after", WAYS)
+@pytest.mark.parametrize("before", WAYS)
+@pytest.mark.parametrize("helpers", [0, 2])
+def test_both_ways_of_comparing_say_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, after: str, helpers: int
+) -> None:
+    beside: dict[str | bytes, str | bytes | None] = {"a": "1", "d/c": "->a", b"z\xff": "2", "t.tmp": "3"}
+    sealed = plant(tmp_path / "sealed", {**beside, **WAYS[before]})
+    here = plant(tmp_path / "here", {**beside, **WAYS[after], "e.tmp": "4"})
+    store = MemoryStore()
+    packet = seal(store, sealed, exclude=("*.tmp",), allow_pointers=True)
+    monkeypatch.setattr(holding, "WORTH_HELPERS_FILES", 0)
+    monkeypatch.setattr(holding, "spare_cores", lambda: helpers)
+    for only in (None, "[af]*", "f/*"):
+        quick = said(store, packet, here, only)
+        with monkeypatch.context() as patched:
+            patched.setattr(comparing, "hold", unable)
+            assert said(store, packet, here, only) == quick
+        if only is None:
+            assert isinstance(quick, VerifyReport)
+            assert (quick.outcome == "PASS") == (before == after)
+
+
+def said(store: MemoryStore, packet: bytes, here: Path, only: str | None) -> VerifyReport | str:
+    try:
+        return verify_against(store, packet, here, only=only)
+    except EmptyError as error:
+        return error.message
+
+
+def unable(*_: object) -> None:
+    raise NotFoundError("0" * 64, "no such record")
 
 
 # Checksum lists
