@@ -27,9 +27,6 @@ MATCHES: Final = 100
 _WINDOW_ROWS: Final = 64
 _BATCH_ROWS: Final = 4096
 _GUESSES: Final = 4
-_SCAN_BELOW: Final = 16
-"""Rows that are read one after the other in the time that looking one up takes, about."""
-
 _READ_BYTES: Final = 1 << 20
 
 INDEX_BYTES: Final = 64 << 20
@@ -244,25 +241,13 @@ class PackStore:
 
     def lay(self, object_ids: Collection[RawId]) -> Laid:
         """Look many objects up at once; see the protocol."""
-        wanted = set(object_ids)
-        if len(wanted) * _SCAN_BELOW > self._layout.rows:
-            rows = [row for row in self._all_rows() if row.id in wanted]
-        else:
-            rows = [row for row in map(self._find, sorted(wanted)) if row is not None]
-        rows = [row for row in rows if row.kind == form.OBJECT and row.size_bytes < form.LARGE_FRAME_BYTES]
-        rows.sort(key=lambda row: (row.position, row.offset_bytes))
-        runs = [
-            (position.to_bytes(8, "big"), b"".join([form.ROW.pack(*row) for row in members]))
-            for position, members in itertools.groupby(rows, lambda row: row.position)
-        ]
-        return Laid({row.id: (row.sha256, row.size_bytes) for row in rows}, runs)
+        found = map(self._find, sorted(object_ids))
+        return form.laid(row for row in found if row is not None)
 
     def pieces(self, run: Run) -> Iterator[Piece]:
         """Yield the wanted objects of one frame; see the protocol."""
         key, wanted = run
-        plain, _ = self._frame(int.from_bytes(key, "big"))
-        for id, sha256, size, _, offset, _ in form.ROW.iter_unpack(wanted):
-            yield Piece(id, sha256, size, plain[offset : offset + size])
+        return form.pieces(wanted, self._frame(int.from_bytes(key, "big"))[0])
 
     def units(self) -> Iterator[Unit]:
         """Yield everything that the pack holds, frame by frame."""

@@ -4,10 +4,13 @@ All integers are little-endian. Everything here is pure.
 """
 
 import struct
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from provstore.errors import NewerFormatError, PackError
 from provstore.ids import RawId
+from provstore.store.runs import Laid, Piece
 
 FORMAT: Final = 1
 MAGIC: Final = b"provpack"
@@ -147,3 +150,20 @@ def roots_bytes(roots: list[tuple[str, RawId]]) -> bytes:
         raw = name.encode()
         parts += [ROOT.pack(id, len(raw)), raw]
     return b"".join(parts)
+
+
+def laid(rows: Iterable[PackRow]) -> Laid:
+    """Return where objects lie; those with frames of their own, or none, are left out."""
+    small = [row for row in rows if row.kind == OBJECT and row.size_bytes < LARGE_FRAME_BYTES]
+    small.sort(key=lambda row: (row.position, row.offset_bytes))
+    runs = [
+        (position.to_bytes(8, "big"), b"".join([ROW.pack(*row) for row in members]))
+        for position, members in groupby(small, lambda row: row.position)
+    ]
+    return Laid({row.id: (row.sha256, row.size_bytes) for row in small}, runs)
+
+
+def pieces(wanted: bytes, plain: bytes) -> Iterator[Piece]:
+    """Yield objects out of the plain bytes of their frame."""
+    for id, sha256, size, _, offset, _ in ROW.iter_unpack(wanted):
+        yield Piece(id, sha256, size, plain[offset : offset + size])
