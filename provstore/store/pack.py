@@ -251,18 +251,7 @@ class PackStore:
 
     def units(self) -> Iterator[Unit]:
         """Yield everything that the pack holds, frame by frame."""
-        order = struct.Struct(">QIB")
-        places = [
-            order.pack(row.position, row.offset_bytes, row.kind == form.RECORD) + row.id
-            for row in self._all_rows()
-            if row.kind != form.ABSENT
-        ]
-        places.sort()
-        for position, members in itertools.groupby(places, lambda place: place[:8]):
-            found: tuple[list[RawId], list[RawId]] = ([], [])
-            for member in members:
-                found[member[order.size - 1]].append(member[order.size :])
-            yield Unit(position, tuple(found[0]), tuple(found[1]))
+        return itertools.starmap(Unit, form.by_frame(self._all_rows()))
 
     def whole_frames(self) -> Iterator[WholeFrame]:
         """Yield, in the order of the file, each frame that holds nothing but whole objects, by the index.

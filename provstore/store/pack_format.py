@@ -152,6 +152,22 @@ def roots_bytes(roots: list[tuple[str, RawId]]) -> bytes:
     return b"".join(parts)
 
 
+def by_frame(rows: Iterable[PackRow]) -> Iterator[tuple[bytes, tuple[RawId, ...], tuple[RawId, ...]]]:
+    """Yield the position of each frame as a key, and the objects and the records that begin in it."""
+    order = struct.Struct(">QIB")
+    places = [
+        order.pack(row.position, row.offset_bytes, row.kind == RECORD) + row.id
+        for row in rows
+        if row.kind != ABSENT
+    ]
+    places.sort()
+    for position, members in groupby(places, lambda place: place[:8]):
+        found: tuple[list[RawId], list[RawId]] = ([], [])
+        for member in members:
+            found[member[order.size - 1]].append(member[order.size :])
+        yield position, tuple(found[0]), tuple(found[1])
+
+
 def laid(rows: Iterable[PackRow]) -> Laid:
     """Return where objects lie; those with frames of their own, or none, are left out."""
     small = [row for row in rows if row.kind == OBJECT and row.size_bytes < LARGE_FRAME_BYTES]

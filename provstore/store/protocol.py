@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Literal, NamedTuple, Protocol, Self
 
 from provstore.ids import Algorithm, Buffer, Digests, RawId
-from provstore.store.runs import Laid, Piece, Run
+from provstore.store.runs import InBulk
 
 Placement = Literal["inline", "blob", "external"]
 """``inline``: in a frame inside the index. ``blob``: a file beside it. ``external``: only its digests and
@@ -174,7 +174,7 @@ class AnyRef:
 ANY_REF = AnyRef()
 
 
-class Reader(Protocol):
+class Reader(InBulk, Protocol):
     """A store that can be read: a directory, a pack file, memory."""
 
     where: str
@@ -197,16 +197,6 @@ class Reader(Protocol):
 
     def in_storage_order(self, object_ids: Iterable[RawId]) -> list[RawId]:
         """Return the ids in the order in which reading them all is quickest; unknown ones come last."""
-
-    def lay(self, object_ids: Collection[RawId]) -> Laid:
-        """Look many objects up at once; those that do not lie in frames with others are left out."""
-
-    def pieces(self, run: Run) -> Iterator[Piece]:
-        """Yield the wanted objects of one frame; the frame is read and unpacked once.
-
-        Raises:
-            IntegrityError, FrameError, PackError: nothing can be had of the frame.
-        """
 
     def units(self) -> Iterator[Unit]:
         """Yield everything that is held, in the order in which reading it all is quickest."""

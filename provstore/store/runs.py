@@ -1,6 +1,7 @@
 """Many objects at once: where they lie, and their bytes frame by frame."""
 
-from typing import NamedTuple
+from collections.abc import Collection, Iterator
+from typing import NamedTuple, Protocol
 
 from provstore.ids import RawId
 
@@ -27,3 +28,17 @@ class Piece(NamedTuple):
     sha256: bytes
     size_bytes: int
     data: bytes
+
+
+class InBulk(Protocol):
+    """The part of a reader that gives many small objects at once."""
+
+    def lay(self, object_ids: Collection[RawId]) -> Laid:
+        """Look many objects up at once; those that do not lie in frames with others are left out."""
+
+    def pieces(self, run: Run) -> Iterator[Piece]:
+        """Yield the wanted objects of one frame; the frame is read and unpacked once.
+
+        Raises:
+            IntegrityError, FrameError, PackError: nothing can be had of the frame.
+        """
