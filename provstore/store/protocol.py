@@ -1,8 +1,8 @@
 """What every store can do, in the smallest synchronous form; nothing here knows a file format.
 
-A reader gives back what is stored, unchecked: only :mod:`provstore.store.objects` may call
-:meth:`Reader.chunks` and :meth:`Reader.record`, because it is the door that checks every id. A writer
-gathers a whole seal in a :class:`Stage` and makes it visible in one commit.
+A reader gives back what is stored, unchecked: only :mod:`provstore.store.objects` may call ``chunks``,
+``pieces`` and ``record``, because it is the door that checks every id. A writer gathers a whole seal in a
+:class:`Stage` and makes it visible in one commit.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -360,9 +360,8 @@ class Store(Reader, Protocol):
         """Remove objects and records that the caller found unreachable, in one commit.
 
         Returns None, and removes nothing, if the store is no longer at ``generation``: something may have
-        become reachable since the caller looked.
-
-        Frames that lose members are written anew without them; blob files go after the commit.
+        become reachable since the caller looked. Frames that lose members are written anew without them;
+        blob files go after the commit.
         """
 
     def writing(self) -> AbstractContextManager[object]:
