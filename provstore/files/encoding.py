@@ -5,6 +5,7 @@ Each function gives exactly what encoding the :class:`~provstore.records.tree.Tr
 
 import re
 import stat
+from binascii import hexlify
 from typing import Final
 
 from provstore import canon
@@ -15,8 +16,11 @@ from provstore.ids import RawId
 from provstore.paths import name_fields
 from provstore.records.tree import TreeEntry
 
-_STATES: Final = {hashing.LFS_POINTER: b"pointer", hashing.PREFIX: b"prefix"}
+_STATES: Final = {hashing.LFS_POINTER: b',"state":"pointer"', hashing.PREFIX: b',"state":"prefix"'}
 
+
+_MODE: Final = ROW.size - 4
+"""Place of the lowest byte of the mode in a row."""
 
 _PLAIN_NAME: Final = re.compile(rb"[ !#-\[\]-~]+")
 
@@ -39,13 +43,16 @@ def encoded_file(name: bytes, done: Hashed) -> bytes:
     The same as encoding the :class:`~provstore.records.tree.TreeEntry`, which a seal of many files has no
     time to make for each.
     """
-    state = next((b',"state":"%s"' % text for flag, text in _STATES.items() if done.flags & flag), b"")
-    return b'{"blake3":"%s","kind":"%s",%s,"sha256":"%s","size_bytes":%d%s}' % (
-        done.blake3.hex().encode(),
-        b"executable" if ROW.unpack(done.row)[5] & stat.S_IXUSR else b"file",
-        _encoded_name(name),
-        done.sha256.hex().encode(),
-        done.size_bytes,
+    blake3, sha256, size_bytes, _, flags, row, _, _ = done
+    state = b""
+    if flags:
+        state = next((text for flag, text in _STATES.items() if flags & flag), b"")
+    return b'{"blake3":"%b","kind":"%b",%b,"sha256":"%b","size_bytes":%d%b}' % (
+        hexlify(blake3),
+        b"executable" if row[_MODE] & stat.S_IXUSR else b"file",
+        b'"name":"%b"' % name if _PLAIN_NAME.fullmatch(name) else _encoded_name(name),
+        hexlify(sha256),
+        size_bytes,
         state,
     )
 

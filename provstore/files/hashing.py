@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from blake3 import blake3
 
 from provstore.errors import InputOutputError
-from provstore.files.root import ROW, Root, Row, pack_row
+from provstore.files.root import ROW, Root, Row, differing, grew, pack_row
 from provstore.files.standins import ANNEX_MAX_BYTES, annex_pointer, lfs_pointer
 from provstore.gitids import BlobHasher
 from provstore.ids import Buffer, Digests, TwinHasher
@@ -48,8 +48,6 @@ LFS_POINTER: Final = 1
 GIT_BUNDLE: Final = 2
 PREFIX: Final = 4
 """Flags of a file, seen in the bytes that were read anyway; ``PREFIX``: it was growing and cut there."""
-
-_FIELDS: Final = ("device", "inode", "size", "mtime", "ctime")
 
 Job = tuple[bytes, bytes]
 """Path below the root, and the packed row that the walk saw."""
@@ -98,6 +96,10 @@ class Hashed(NamedTuple):
         return Digests(self.blake3, self.sha256, self.size_bytes)
 
 
+_MARKS: Final = frozenset((b"v", b"/", b"\\", b"#"))
+"""First bytes of what :func:`flags_of` knows."""
+
+
 def flags_of(head: bytes) -> int:
     r"""Return the flags that the first bytes of a file give.
 
@@ -124,17 +126,6 @@ def _failed(row: bytes, *, changed: Sequence[str] = (), reason: str = "") -> Has
 def _open(root: Root, path: bytes, settings: Settings) -> int:
     link = 0 if settings.follow_symlinks else os.O_NOFOLLOW
     return root.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | link)
-
-
-def _differing(before: bytes, after: bytes) -> list[str]:
-    pairs = zip(_FIELDS, ROW.unpack(before), ROW.unpack(after), strict=False)
-    return [field for field, a, b in pairs if a != b]
-
-
-def _grew(before: bytes, after: bytes) -> bool:
-    """Say whether only an append can explain the difference."""
-    a, b = Row._make(ROW.unpack(before)), Row._make(ROW.unpack(after))
-    return (a.device, a.inode, a.mode) == (b.device, b.inode, b.mode) and b.size_bytes > a.size_bytes
 
 
 def _regular(descriptor: int) -> bytes:
@@ -181,7 +172,7 @@ def _read_small(root: Root, path: bytes, row: bytes, settings: Settings) -> tupl
             if opened != row:
                 if not settings.follow_symlinks:
                     _check_parents(root, path)
-                if settings.allow_growing and _grew(row, opened):
+                if settings.allow_growing and grew(row, opened):
                     before = row
             size = ROW.unpack(before)[2]
             data = os.read(descriptor, size + 1)
@@ -197,15 +188,48 @@ def _read_small(root: Root, path: bytes, row: bytes, settings: Settings) -> tupl
             os.close(descriptor)
         if held and before == after and len(data) == size:
             return data, after, flags_of(data[: HEAD_BYTES + 1])
-        if held and settings.allow_growing and _grew(before, after):
+        if held and settings.allow_growing and grew(before, after):
             return data[:size], before, flags_of(data[: HEAD_BYTES + 1]) | PREFIX
-    raise _Changed(_differing(before, after) or ["content" if len(data) == size else "size"])
+    raise _Changed(differing(before, after) or ["content" if len(data) == size else "size"])
 
 
 class _Changed(OSError):
     def __init__(self, fields: list[str]) -> None:
         super().__init__("changed")
         self.fields = fields
+
+
+def _settled(root: Root, job: Job, flags: int, young_ns: int) -> bytes | None:
+    """Return the bytes of a small file that is still what the walk saw, in four system calls.
+
+    None for one that is not, that is young, or that cannot be read: it gets a closer look.
+    """
+    path, row = job
+    device, inode, size, mtime_ns, ctime_ns, mode = ROW.unpack(row)
+    if ctime_ns > young_ns:
+        return None
+    name, anchor = root.at(path)
+    try:
+        descriptor = os.open(name, flags, dir_fd=anchor)
+    except OSError:
+        return None
+    try:
+        # At a position: what is no file and took the place of one refuses that, or loses nothing by it.
+        data = os.pread(descriptor, size + 1, 0)
+        status = os.fstat(descriptor)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    same = (
+        len(data) == size == status.st_size
+        and status.st_mtime_ns == mtime_ns
+        and status.st_ctime_ns == ctime_ns
+        and status.st_ino == inode
+        and status.st_dev == device
+        and status.st_mode == mode
+    )
+    return data if same else None
 
 
 def read_batch(root: Root, jobs: Sequence[Job], settings: Settings) -> tuple[list[Hashed], list[bytes]]:
@@ -216,26 +240,34 @@ def read_batch(root: Root, jobs: Sequence[Job], settings: Settings) -> tuple[lis
     """
     results: list[Hashed] = []
     contents: list[bytes] = []
-    for path, row in jobs:
-        try:
-            data, held, flags = _read_small(root, path, row, settings)
-        except _Changed as error:
-            results.append(_failed(row, changed=error.fields))
-            contents.append(b"")
-            continue
-        except OSError as error:
-            results.append(_failed(row, reason=error.strerror or str(error)))
-            contents.append(b"")
-            continue
+    link = 0 if settings.follow_symlinks else os.O_NOFOLLOW
+    how = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | link
+    young_ns = time.time_ns() - YOUNG_NS
+    sha256, keep = hashlib.sha256, settings.keep
+    for job in jobs:
+        data = _settled(root, job, how, young_ns)
+        held, flags = job[1], PLAIN
+        if data is None:
+            try:
+                data, held, flags = _read_small(root, *job, settings)
+            except _Changed as error:
+                results.append(_failed(job[1], changed=error.fields))
+                contents.append(b"")
+                continue
+            except OSError as error:
+                results.append(_failed(job[1], reason=error.strerror or str(error)))
+                contents.append(b"")
+                continue
+        elif data[:1] in _MARKS:
+            flags = flags_of(data[: HEAD_BYTES + 1])
         git = b""
         if settings.git:
             blob = BlobHasher(len(data))
             blob.update(data)
             git = blob.digest()
-        results.append(
-            Hashed(blake3(data).digest(), hashlib.sha256(data).digest(), len(data), git, flags, held)
-        )
-        contents.append(data if settings.keep else b"")
+        found = (blake3(data).digest(), sha256(data).digest(), len(data), git, flags, held, (), "")
+        results.append(tuple.__new__(Hashed, found))
+        contents.append(data if keep else b"")
     return results, contents
 
 
@@ -290,8 +322,8 @@ def _stream(
     told: Callable[[int], object],
 ) -> Hashed:
     opened = _regular(descriptor)
-    changed = _differing(row, opened)
-    if changed and not (settings.allow_growing and _grew(row, opened)):
+    changed = differing(row, opened)
+    if changed and not (settings.allow_growing and grew(row, opened)):
         return _failed(row, changed=changed)
     left = Row._make(ROW.unpack(opened)).size_bytes
     twin = TwinHasher()
@@ -318,8 +350,8 @@ def _stream(
     held = _second(descriptor, found.size_bytes) in (None, found.blake3)
     after = pack_row(os.fstat(descriptor))
     if after != opened or left or not held:
-        if left or not held or not (settings.allow_growing and _grew(opened, after)):
-            return _failed(row, changed=_differing(opened, after) or ["size" if left else "content"])
+        if left or not held or not (settings.allow_growing and grew(opened, after)):
+            return _failed(row, changed=differing(opened, after) or ["size" if left else "content"])
         flags |= PREFIX
     git = blob.digest() if blob is not None else b""
     return Hashed(found.blake3, found.sha256, found.size_bytes, git, flags, opened)

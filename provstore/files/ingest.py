@@ -106,11 +106,12 @@ class Ingest:
             self._plans[path] = plan
             # Held open until all its files are on their way: results come in while batches are yielded.
             plan.waiting += 1
+            base = path + b"/" if path else b""
             for index, row in plan.jobs():
-                job = join(path, listing.names[index]), row
+                job = base + listing.names[index], row
                 self._awaited[job[0]] = plan, index
                 plan.waiting += 1
-                length = ROW.unpack(row)[2]
+                length = int.from_bytes(row[16:24], "little")
                 files += 1
                 total += length
                 if length > hashing.SMALL_BYTES:
@@ -160,14 +161,19 @@ class Ingest:
     def _build(self, root: Root, plan: Plan) -> RawId:
         names = plan.listing.names
         self._recall_git(plan)
-        entries = [self.entry(root, plan, index) for index in range(len(names))]
+        results = plan.results
+        entries = [
+            encoded_file(name, done)
+            if (done := results.get(index)) is not None and done.blake3
+            else self.entry(root, plan, index)
+            for index, name in enumerate(names)
+        ]
         for below in plan.trees.values():
             if below is not None and not self.stage.has_record(below):
                 raise SweptError(below.hex())
         nodes = merkle.build_encoded(names, entries)
         for id, data in nodes:
-            if not self.stage.has_record(id):
-                self.stage.add_record(id, data)
+            self.stage.add_record(id, data)
             self.known.new[id] = data
         tree = nodes[-1][0]
         files, size_bytes = self._own_files(plan)
@@ -187,12 +193,15 @@ class Ingest:
     def _own_files(self, plan: Plan) -> tuple[int, int]:
         """Return number and size of the files of one directory, leaving out those that could not be read."""
         files = size_bytes = 0
-        for index, row in enumerate(ROW.iter_unpack(plan.listing.rows)):
-            if stat.S_ISREG(row[5]):
+        for index, mode in enumerate(plan.modes()):
+            if stat.S_ISREG(mode):
                 done = plan.results.get(index)
-                if done is None or done.blake3:
+                if done is None:
                     files += 1
-                    size_bytes += row[2] if done is None else done.size_bytes
+                    size_bytes += ROW.unpack_from(plan.listing.rows, index * ROW.size)[2]
+                elif done.blake3:
+                    files += 1
+                    size_bytes += done.size_bytes
         return files, size_bytes
 
     def entry(self, root: Root, plan: Plan, index: int) -> bytes:
@@ -238,8 +247,11 @@ class Ingest:
         for packed in pool.run(root, batches, settings, self._wanted, self.options.workers):
             for data, group in packed.frames:
                 self.stage.add_frame(data, [packed.results[i].digests() for i in group])
-            for (path, row), done in zip(packed.jobs, packed.results, strict=True):
-                self._note(root, path, row, done)
+            for (path, _), done in zip(packed.jobs, packed.results, strict=True):
+                self._note(root, path, done)
+            if packed.jobs:
+                done_bytes = sum([done.size_bytes for done in packed.results])
+                self.meter.add(done_bytes, len(packed.jobs), packed.jobs[-1][0])
         self._check_promises()
         self._read_large(root)
 
@@ -269,15 +281,19 @@ class Ingest:
         self._promised.clear()
         self._left.clear()
 
-    def _note(self, root: Root, path: bytes, row: bytes, done: Hashed) -> None:
+    def _note(self, root: Root, path: bytes, done: Hashed) -> None:
         """Take over the result of one file, and build what was waiting for it."""
         plan, index = self._awaited.pop(path)
         plan.results[index] = done
-        self._take(root, path, row, done)
+        if done.flags or done.git or not done.blake3 or not self.options.keep:
+            self._take(root, path, done)
+        else:
+            self.bytes_read += done.size_bytes
         plan.waiting -= 1
-        self._settle(root, plan)
+        if not plan.waiting:
+            self._settle(root, plan)
 
-    def _take(self, root: Root, path: bytes, row: bytes, done: Hashed) -> None:
+    def _take(self, root: Root, path: bytes, done: Hashed) -> None:
         if not done.blake3:
             if done.changed:
                 self.result.changed.append((path, done.changed))
@@ -296,8 +312,6 @@ class Ingest:
             self.result.growing.append(path)
         if not self.options.keep:
             self._external(root, path, done)
-        if ROW.unpack(row)[2] <= hashing.SMALL_BYTES:
-            self.meter.add(done.size_bytes, 1, path)
 
     def _external(self, root: Root, path: bytes, done: Hashed) -> None:
         place = Location(join(root.path.rstrip(b"/"), path), Row._make(ROW.unpack(done.row)).signature())
@@ -333,7 +347,7 @@ class Ingest:
             if writer is not None and not finished:
                 writer.discard()
         with self.lock:
-            self._note(root, job[0], job[1], done)
+            self._note(root, job[0], done)
             self.meter.add(0, 1, job[0])
 
 

@@ -49,12 +49,13 @@ class Plan:
         self._entries: dict[bytes, TreeEntry] | None = None
         self._git: dict[bytes, bytes] | None = None
         self._held = held
+        self._modes: list[int] | None = None
         self.same = before is not None and self._is_same(before) and self._large_are_held()
         if self.same and before is not None:
             self.directories: tuple[int, ...] = before.directories
         else:
-            rows = enumerate(ROW.iter_unpack(listing.rows))
-            self.directories = tuple(index for index, row in rows if stat.S_ISDIR(row[5]))
+            modes = enumerate(self.modes())
+            self.directories = tuple([index for index, mode in modes if stat.S_ISDIR(mode)])
         self.waiting = len(self.directories)
 
     def _is_same(self, before: Remembered) -> bool:
@@ -89,16 +90,23 @@ class Plan:
         files = [n for n in large if stat.S_ISREG(ROW.unpack_from(rows, n * ROW.size)[5])]
         return all(self.reused(names[index]) is not None for index in files)
 
+    def modes(self) -> list[int]:
+        """Return the mode of each member."""
+        if self._modes is None:
+            self._modes = [row[5] for row in ROW.iter_unpack(self.listing.rows)]
+        return self._modes
+
     def jobs(self) -> Iterator[tuple[int, bytes]]:
         """Yield position and packed row of the files that have to be read."""
         if self.same:
             return
         size = ROW.size
-        here, old = self.listing.rows, self._old_rows()
-        for index, name in enumerate(self.listing.names):
-            row = here[index * size : (index + 1) * size]
-            if stat.S_ISREG(ROW.unpack(row)[5]) and (old.get(name) != row or self.reused(name) is None):
-                yield index, row
+        here, names, old = self.listing.rows, self.listing.names, self._old_rows()
+        for index, mode in enumerate(self.modes()):
+            if stat.S_ISREG(mode):
+                row = here[index * size : (index + 1) * size]
+                if not old or old.get(names[index]) != row or self.reused(names[index]) is None:
+                    yield index, row
 
     def _old_rows(self) -> dict[bytes, bytes]:
         before = self.before

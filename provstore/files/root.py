@@ -20,6 +20,8 @@ UNREADABLE: Final = 0
 """Mode of a member that could not be looked at."""
 
 
+_FIELDS: Final = ("device", "inode", "size", "mtime", "ctime")
+
 _LONGEST_RELATIVE: Final = 3000
 """Longest path given to the system at once; PATH_MAX is 4096."""
 
@@ -68,6 +70,18 @@ def pack_row(status: os.stat_result) -> bytes:
     )
 
 
+def differing(before: bytes, after: bytes) -> list[str]:
+    """Return the names of the fields of a signature that differ between two packed rows."""
+    pairs = zip(_FIELDS, ROW.unpack(before), ROW.unpack(after), strict=False)
+    return [field for field, a, b in pairs if a != b]
+
+
+def grew(before: bytes, after: bytes) -> bool:
+    """Say whether only an append can explain the difference between two packed rows."""
+    a, b = Row._make(ROW.unpack(before)), Row._make(ROW.unpack(after))
+    return (a.device, a.inode, a.mode) == (b.device, b.inode, b.mode) and b.size_bytes > a.size_bytes
+
+
 class Root:
     """An open directory; turns relative paths of any depth into what system calls accept.
 
@@ -76,6 +90,7 @@ class Root:
 
     def __init__(self, path: bytes) -> None:
         self.path = os.path.abspath(path)
+        self._inside = self.path.rstrip(b"/") + b"/"
         self._anchors: dict[bytes, int] = {}
 
     def __enter__(self) -> Self:
@@ -90,7 +105,7 @@ class Root:
 
     def at(self, path: bytes) -> tuple[bytes, int | None]:
         """Return a path and the descriptor it is relative to (None: it is absolute)."""
-        whole = os.path.join(self.path, path) if path else self.path
+        whole = self._inside + path if path else self.path
         if len(whole) <= _LONGEST_RELATIVE:
             return whole, None
         return self._deep(path)

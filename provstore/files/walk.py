@@ -10,12 +10,12 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from provstore.errors import SourceUnreadableError, SpecialFileError, UsageError
 from provstore.files.excluding import Excluder
 from provstore.files.root import DIRECTORY, ROW, UNREADABLE, Root, Row, pack_row, type_name
-from provstore.paths import join, show
+from provstore.paths import show
 
 
 class Listing(NamedTuple):
@@ -88,6 +88,11 @@ def _inside(path: bytes, skip: frozenset[tuple[int, int]]) -> bool:
 
 _Identity = tuple[int, int]
 """Device and inode of a directory."""
+
+_TYPE: Final = 0o170000
+"""The bits of a mode that say what it is of."""
+
+_UNSEEN: Final = ROW.pack(0, 0, 0, 0, 0, UNREADABLE)
 
 
 class Known(Protocol):
@@ -253,13 +258,24 @@ class Walker:
         rows: list[tuple[bytes, bytes]] = []
         below = []
         left_out = len(self.excluded)
+        base = here.path + b"/" if here.path else b""
         try:
-            for name, entry in self._scan(here):
+            for entry in self._scan(here):
+                name = os.fsencode(entry.name)
                 rule = self._excluder.rule(here.path, name)
                 if rule is not None:
-                    self.excluded.append((join(here.path, name), rule))
+                    self.excluded.append((base + name, rule))
                     continue
-                row, is_directory = self._look(join(here.path, name), entry)
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except OSError as error:
+                    self.unreadable.append((base + name, error.strerror or str(error)))
+                    rows.append((name, _UNSEEN))
+                    continue
+                if status.st_mode & _TYPE == stat.S_IFREG:
+                    rows.append((name, pack_row(status)))
+                    continue
+                row, is_directory = self._look(base + name, entry, status)
                 if row is not None:
                     rows.append((name, row))
                     if is_directory:
@@ -273,31 +289,31 @@ class Walker:
         below.sort()
         return Listing(here.path, [name for name, _ in rows], b"".join([row for _, row in rows])), below
 
-    def _scan(self, here: _Todo) -> Iterator[tuple[bytes, "os.DirEntry[str]"]]:
-        """Yield name and entry of a directory, if it still is the one that was looked at."""
+    def _scan(self, here: _Todo) -> Iterator["os.DirEntry[str]"]:
+        """Yield the entries of a directory, if it still is the one that was looked at."""
         descriptor = self.root.open(here.path, DIRECTORY)
         try:
             status = os.fstat(descriptor)
             if _identity(here.row) != (status.st_dev, status.st_ino):
                 raise OSError(errno.ESTALE, "was replaced during the walk")
             with os.scandir(descriptor) as entries:
-                for entry in entries:
-                    yield os.fsencode(entry.name), entry
+                yield from entries
         finally:
             os.close(descriptor)
 
-    def _look(self, path: bytes, entry: "os.DirEntry[str]") -> tuple[bytes | None, bool]:
+    def _look(
+        self, path: bytes, entry: "os.DirEntry[str]", status: os.stat_result
+    ) -> tuple[bytes | None, bool]:
         """Return the row of an entry, and whether it is a directory to enter."""
-        try:
-            status = entry.stat(follow_symlinks=False)
-            if self._follow and stat.S_ISLNK(status.st_mode):
+        if self._follow and stat.S_ISLNK(status.st_mode):
+            try:
                 status = entry.stat(follow_symlinks=True)
-                if _inside(os.path.join(self.root.path, path), self._skip):
-                    self.excluded.append((path, "the store itself"))
-                    return None, False
-        except OSError as error:
-            self.unreadable.append((path, error.strerror or str(error)))
-            return ROW.pack(0, 0, 0, 0, 0, UNREADABLE), False
+            except OSError as error:
+                self.unreadable.append((path, error.strerror or str(error)))
+                return _UNSEEN, False
+            if _inside(os.path.join(self.root.path, path), self._skip):
+                self.excluded.append((path, "the store itself"))
+                return None, False
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFREG or kind == stat.S_IFLNK:
             return pack_row(status), False

@@ -38,11 +38,16 @@ class LmdbStage:
         self._waiting: dict[RawId, Digests] = {}
         self._waiting_records: set[RawId] = set()
         self._open_blobs: set[BlobFile] = set()
-        sweeps, empty = home.env.read(
-            lambda txn: (txn.get("settings", b"sweeps") or b"", not txn.entries("objects"))
+        sweeps, empty, blank = home.env.read(
+            lambda txn: (
+                txn.get("settings", b"sweeps") or b"",
+                not txn.entries("objects"),
+                not txn.entries("records"),
+            )
         )
         self._staged = Staged(home.path, self._spool, sweeps, frozenset(replacing))
         self._was_empty = empty
+        self._had_no_records = blank
         self._done = False
 
     def __enter__(self) -> Self:
@@ -81,7 +86,7 @@ class LmdbStage:
         staged = self._staged
         if record_id in staged.records or record_id in self._waiting_records:
             return True
-        if record_id in staged.replacing:
+        if record_id in staged.replacing or self._had_no_records:
             return False
         if record_id not in staged.relied_records:
             if self._home.env.get("records", record_id) is None:
@@ -122,13 +127,13 @@ class LmdbStage:
             raise FrameError("frame", f"holds {frame.plain_size(packed)} bytes, its members {total}")
         offset = 0
         number: int | None = None
-        for member in members:
-            if not self.has_object(member.blake3):
+        row, staged, has = rows.inline_row, self._staged.rows, self.has_object
+        for id, sha256, size_bytes in members:
+            if not has(id):
                 if number is None:
                     number = self._spool.add(packed)
-                place = rows.Place(number, offset, member.size_bytes)
-                self._staged.rows[member.blake3] = rows.inline_row(member.sha256, place)
-            offset += member.size_bytes
+                staged[id] = row(sha256, rows.Place(number, offset, size_bytes))
+            offset += size_bytes
 
     def blob(self) -> BlobWriter:
         """Return a writer for one object over the inline limit."""

@@ -9,11 +9,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from blake3 import blake3
 from workbench import as_nobody, at_most, git, open_to_all, plant
 
+from provstore.files import hashing
 from provstore.files.hashing import (
     GIT_BUNDLE,
     LFS_POINTER,
@@ -141,6 +143,62 @@ def test_results_come_in_the_order_of_the_jobs(tmp_path: Path) -> None:
         expected = str(contents[name]).encode()
         assert content == expected
         right(done, expected)
+
+
+def test_a_settled_file_takes_four_system_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "f").write_bytes(b"settled")
+    of = job(tmp_path, "f")
+    calls: list[str] = []
+    for name in ("open", "pread", "read", "fstat", "lstat", "close"):
+        original = getattr(os, name)
+
+        def counting(*args: Any, _name: str = name, _original: Any = original, **named: Any) -> Any:
+            calls.append(_name)
+            return _original(*args, **named)
+
+        monkeypatch.setattr(os, name, counting)
+    with Root(os.fsencode(tmp_path)) as root:
+        monkeypatch.setattr("provstore.files.hashing.YOUNG_NS", -1)
+        settled, _ = read_batch(root, [of], PLAINLY)
+        assert calls == ["open", "pread", "fstat", "close"]
+        monkeypatch.setattr("provstore.files.hashing.YOUNG_NS", YOUNG_NS)
+        young, _ = read_batch(root, [of], PLAINLY)
+        assert calls.count("read") == 1, "one that is young is read at length"
+    assert settled == young
+    right(settled[0], b"settled")
+
+
+@pytest.mark.parametrize("change", ["longer", "shorter", "same", "mode", "gone", "directory", "link", "fifo"])
+def test_what_is_not_as_the_walk_saw_it_is_looked_at_closely(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"before")
+    of = job(tmp_path, "f")
+    time.sleep(0.02)
+    if change in ("gone", "directory", "link", "fifo"):
+        path.unlink()
+    match change:
+        case "longer" | "shorter" | "same":
+            path.write_bytes({"longer": b"before and after", "shorter": b"aft", "same": b"after!"}[change])
+        case "mode":
+            path.chmod(0o755)
+        case "directory":
+            path.mkdir()
+        case "link":
+            path.symlink_to("/etc/passwd")
+        case "fifo":
+            os.mkfifo(path)
+    monkeypatch.setattr("provstore.files.hashing.YOUNG_NS", -(10**12))
+    with Root(os.fsencode(tmp_path)) as root, at_most(20):
+        assert hashing._settled(root, of, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW, 2**62) is None
+    (done,), contents = small(tmp_path, of)
+    if path.is_file() and not path.is_symlink():
+        right(done, path.read_bytes())
+        assert done.row == pack_row(path.stat())
+    else:
+        assert done.reason
+        assert contents == [b""]
 
 
 def test_contents_are_kept_only_where_wanted(tmp_path: Path) -> None:
