@@ -140,6 +140,16 @@ class Specimen:
             return f"{REFUSED} {error.code}"
 
 
+def key_pages(path: Path) -> int:
+    """Return how many pages of keys the index of a store has, those that LMDB no longer uses included."""
+    data = (path / "data.mdb").read_bytes()
+    found = 0
+    for start in range(2 * PAGE, len(data), PAGE):
+        number, _, flags = struct.unpack_from("=QHH", data, start)
+        found += number == start // PAGE and flags in (0x01, 0x02, 0x22)
+    return found
+
+
 class Flip(NamedTuple):
     """One bit of one file."""
 
@@ -155,8 +165,8 @@ def flips_of(path: Path, count: int, chance: random.Random) -> list[Flip]:
     return [Flip(path, at, chance.randrange(8)) for at in spots]
 
 
-def structure_flips(path: Path, count: int, chance: random.Random) -> list[Flip]:
-    """Choose bits in the parts of an index that LMDB follows: meta pages, page headers, nodes."""
+def structure_flips(path: Path, count: int, chance: random.Random, node_bytes: int = 80) -> list[Flip]:
+    """Choose bits of an index that LMDB follows: meta pages, page headers, beginnings of nodes."""
     data = path.read_bytes()
     spots: list[int] = []
     for start in range(0, len(data), PAGE):
@@ -167,7 +177,7 @@ def structure_flips(path: Path, count: int, chance: random.Random) -> list[Flip]
             spots += range(start, start + min(lower, PAGE))
             for at in range(16, min(lower, PAGE), 2):
                 node = start + int.from_bytes(data[start + at : start + at + 2], "little")
-                spots += range(node, min(node + 80, len(data)))
+                spots += range(node, min(node + node_bytes, len(data)))
     return [Flip(path, chance.choice(spots), chance.randrange(8)) for _ in range(count)]
 
 

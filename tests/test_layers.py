@@ -237,6 +237,7 @@ ORDER: tuple[str, ...] = (
     "provstore.cli.console",
     "provstore.cli.commands",  # imports the modules of commands by name, when they are asked for
     "provstore.cli.app",
+    "provstore.cli.watching",
     "provstore.cli.opening",
     "provstore.report.schemas",
     "provstore.cli.schemas",

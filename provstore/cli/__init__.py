@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from provstore.cli.console import Console, refuse, write_document
+from provstore.cli.console import Console, Process, refuse, write_document
 from provstore.errors import InputOutputError, ProvError, UsageError
 
 __all__ = ["main"]
@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if arguments is None:
         gc.set_threshold(GARBAGE_AFTER)
+        Process.alone = True
     with _LastResort() as last:
         last.code = _run(list(sys.argv[1:] if arguments is None else arguments))
     if arguments is None:

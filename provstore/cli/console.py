@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Final, NamedTuple, NoReturn
+from typing import ClassVar, Final, NamedTuple, NoReturn
 
 from provstore.errors import InputOutputError, ProvError
 
@@ -26,6 +26,16 @@ _CONTROLS: Final = {
     code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in (0x09, 0x0A)
 }
 """Reports show names escaped already; this holds for whatever else could reach a terminal."""
+
+
+class Process:
+    """What this process is.
+
+    Attributes:
+        alone: it was started for one command and has no other use, so it may go on in a child.
+    """
+
+    alone: ClassVar[bool] = False
 
 
 class Console(NamedTuple):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from provstore.cli.console import Console
+from provstore.cli.watching import watch
 from provstore.errors import NotAStoreError, UsageError
 from provstore.paths import show
 from provstore.store.opening import STORE_NAME, find_store, init_store, open_store
@@ -52,6 +53,7 @@ def writing_store(out: Console) -> Iterator[Store]:
         store = new_store(path)
         out.note(f"made a new store at {show(path)}")
     else:
+        watch(path)
         store = open_store(path, profile=profile())
     try:
         yield store
@@ -66,7 +68,9 @@ def reading_store(out: Console, *, thorough: bool = False) -> Iterator[Store]:
     Raises:
         NotAStoreError: there is none.
     """
-    store = open_store(_required(out), writable=False, profile=profile(), thorough=thorough)
+    path = _required(out)
+    watch(path)
+    store = open_store(path, writable=False, profile=profile(), thorough=thorough)
     try:
         yield store
     finally:
@@ -76,7 +80,9 @@ def reading_store(out: Console, *, thorough: bool = False) -> Iterator[Store]:
 @contextmanager
 def sweeping_store(out: Console, delete: bool) -> Iterator[Store]:
     """Open a store that is there, for writing only if something is to be removed."""
-    store = open_store(_required(out), writable=delete, profile=profile())
+    path = _required(out)
+    watch(path)
+    store = open_store(path, writable=delete, profile=profile())
     try:
         yield store
     finally:

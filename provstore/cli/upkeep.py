@@ -46,6 +46,7 @@ def fsck(
     """
     from provstore.cli.meter import ProgressMeter
     from provstore.cli.opening import mending_store, reading_store, wrecked_store
+    from provstore.cli.watching import watch
     from provstore.report.verdicts import fsck_lines
     from provstore.verbs import checking, repairing
 
@@ -68,6 +69,8 @@ def fsck(
         if rebuild:
             report = repairing.rebuild_index(wrecked_store(out), progress=meter.reporter)
         elif repair:
+            for source in sources or ():
+                watch(source)
             near = opened.enter_context(mending_store(out))
             report = repairing.repair(near, sources or (), progress=meter.reporter)
         elif budget_s is not None:
@@ -166,9 +169,13 @@ def doctor(ctx: typer.Context, store: Store = None, as_json: Json = False, quiet
     Hash functions against known answers, libraries, file system, index.
     """
     from provstore.cli.opening import readable_store
+    from provstore.cli.watching import watch
     from provstore.report.verdicts import doctor_lines
     from provstore.verbs.doctoring import doctor
 
     out = console(ctx, store, as_json, quiet)
-    report = doctor(readable_store(out))
+    path = readable_store(out)
+    if path is not None:
+        watch(path)
+    report = doctor(path)
     out.answer(report, doctor_lines(report))

@@ -8,6 +8,7 @@ import msgspec
 
 from provstore.errors import NotAStoreError, SpecError
 from provstore.paths import show
+from provstore.store import data_file
 from provstore.store.lmdb_rebuild import Rebuilt, Told, rebuild
 from provstore.store.lmdb_store import LmdbStore
 from provstore.store.pack import PackStore
@@ -59,6 +60,26 @@ def init_store(path: AnyPath, *, profile: StoreProfile | None = None) -> Store:
         StoreFullError, InputOutputError: the system refused.
     """
     return LmdbStore.create(os.fsdecode(path), profile=profile or DEFAULT)
+
+
+def index_bytes(path: AnyPath) -> int:
+    """Return the length of the index file of a store, or of that in the ``.prov`` inside; 0 without one."""
+    place = os.fsdecode(path)
+    for directory in (place, os.path.join(place, STORE_NAME)):
+        try:
+            return os.stat(os.path.join(directory, "data.mdb")).st_size
+        except (OSError, ValueError):
+            continue
+    return 0
+
+
+def check_index(path: AnyPath) -> None:
+    """Look at every page of the index of a store that this process has not open, by reading alone.
+
+    Raises:
+        NotAStoreError, StoreDamagedError, InputOutputError: see :func:`open_store`.
+    """
+    data_file.check(_store_directory(os.fsdecode(path)), thorough=True)
 
 
 def rebuild_store(path: AnyPath, told: Told, *, profile: StoreProfile | None = None) -> Rebuilt:
