@@ -1,4 +1,8 @@
-"""Kills at random moments: a child that seals, drops, collects, packs and unpacks until it is killed."""
+"""Kills at random moments: a child that seals, drops, collects, packs, unpacks, checks and repairs.
+
+Before a repair the child plants damage: a flipped bit, a cut or lost file, a lost row, a damaged frame.
+Before a rebuild it spoils ``data.mdb``. Good bytes come from a copy of the store, packs, and a directory.
+"""
 
 import contextlib
 import os
@@ -25,17 +29,21 @@ from killing import (
     whole_pack,
 )
 from workbench import plant
+from wrecking import SOURCES, damage_for, mend, restore_index, source_of, spoil_index
 
-from provstore.ids import to_raw
+from provstore.ids import object_id, to_raw
 from provstore.store.lmdb_store import LmdbStore
 from provstore.verbs.checking import fsck
 from provstore.verbs.locating import Located
 from provstore.verbs.packing import pack
+from provstore.verbs.repairing import rebuild_index, repair
 from provstore.verbs.unpacking import unpack
+
+VERBS = ("seal", "seal", "seal", "unpack", "pack", "gc", "drop", "fsck", "repair", "repair", "rebuild")
 
 PACKS = 3
 MOST_REFS = 8
-LONGEST_S = 0.12
+LONGEST_S = 0.16
 """Longest time that a child runs; one round of its work takes about a third of it."""
 
 
@@ -74,6 +82,7 @@ class Mill:
         LmdbStore.create(os.fspath(self.store), profile=PROFILE).close()
         empty = copied(self.store, place / "empty")
         tree(place / "tree", "first")
+        self.shared = object_id((place / "tree" / "log.txt").read_bytes()).hex()
         for number in range(PACKS):
             mark = f"pack{number}"
             other = copied(empty, place / mark)
@@ -94,7 +103,7 @@ class Mill:
         return work
 
     def _turn(self, say: Say, chance: random.Random, held: dict[str, str], mark: str) -> None:
-        verb = chance.choice(("seal", "seal", "seal", "unpack", "pack", "gc", "drop", "fsck"))
+        verb = chance.choice(VERBS)
         if len(held) > MOST_REFS:
             verb = "drop"
         name = chance.choice(sorted(held)) if held else ""
@@ -122,6 +131,15 @@ class Mill:
             drop_ref(self.store, name)
             del held[name]
             say(f"done drop {name}")
+        elif verb == "repair" and held:
+            self._repair(say, chance)
+        elif verb == "rebuild" and held:
+            source_of("store", self.store, self.place)
+            say("begin rebuild")
+            spoil_index(self.store, chance)
+            rebuild_index(self.store)
+            restore_index(self.store, self.place / "donor", held)
+            say("done rebuild")
         elif verb == "gc":
             say("begin gc")
             collect(self.store)
@@ -131,6 +149,19 @@ class Mill:
             with LmdbStore.open(os.fspath(self.store), profile=PROFILE) as store:
                 assert fsck(store).damaged == ()
             say("done fsck")
+
+    def _repair(self, say: Say, chance: random.Random) -> None:
+        kind = chance.choice(SOURCES)
+        source = source_of(kind, self.store, self.place)
+        damage = damage_for(kind, self.store, self.shared, chance)
+        if damage is None:
+            return
+        say(f"begin repair {source} {' '.join(sorted(damage.ids))}")
+        damage.plant()
+        with LmdbStore.open(os.fspath(self.store), profile=PROFILE) as store:
+            left = repair(store, [source]).damaged
+            assert left == (), left
+        say("done repair")
 
     # -- the parent --------------------------------------------------------------------------------
 
@@ -172,12 +203,17 @@ class Mill:
                 whole_pack(self.place / words[1], words[2])
         verb = begun[0] if begun else "between"
         self.amid[verb] = self.amid.get(verb, 0) + 1
+        if verb == "repair":
+            mend(self.store, Path(begun[1]), set(begun[2:]))
+        if verb == "rebuild":
+            restore_index(self.store, self.place / "donor", self.promised)
         if verb == "pack" and self.place.joinpath(begun[1]).exists():
             whole_pack(self.place / begun[1], begun[2])
         return frozenset(begun[1:2]) if verb in ("seal", "unpack", "drop") else frozenset()
 
     def _check_packs(self) -> None:
-        for path in (*self.place.glob("out-*.pack"), *self.place.glob(".pack-*")):
+        old = self.store.glob("data.mdb-*")
+        for path in (*self.place.glob("out-*.pack"), *self.place.glob(".pack-*"), *old):
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
 

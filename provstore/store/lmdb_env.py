@@ -45,6 +45,8 @@ _DAMAGE: Final = (
     lmdb.InvalidError,
     lmdb.VersionMismatchError,
     lmdb.IncompatibleError,
+    lmdb.BadTxnError,  # what came before was damage that it does not name
+    lmdb.CursorFullError,  # a tree deeper than any
 )
 
 

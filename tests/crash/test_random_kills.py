@@ -17,5 +17,7 @@ def test_nothing_reported_is_lost_and_nothing_half_done_is_seen() -> None:
     assert tally.kills == KILLS
     assert sum(tally.amid.values()) == KILLS
     assert tally.amid.get("seal", 0) > KILLS / 10, "the kills do not hit the work"
+    assert tally.amid.get("repair", 0) > KILLS / 50
+    assert tally.amid.get("rebuild", 0) > KILLS / 100
     assert tally.kept > KILLS
     assert tally.leftovers > 0
