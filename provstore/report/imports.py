@@ -43,6 +43,7 @@ def _document(document: ImportedDocument) -> Iterator[str]:
         yield f"  {finding.severity} {finding.code} at {finding.location or 'the whole'}: {finding.message}"
     if document.status is not None:
         yield f"  status by its facts: {document.status}"
+        yield from indented([f"holds: {item}" for item in document.supported_by], 4)
         yield from indented([f"missing: {item}" for item in document.missing], 4)
     yield from indented(_few([f"not understood: {item}" for item in document.not_understood], "members"))
 

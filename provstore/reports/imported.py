@@ -54,7 +54,8 @@ class ImportedDocument(Report, frozen=True, kw_only=True, forbid_unknown_fields=
         findings: what is wrong with its bytes.
         changes: facts that differ from the earlier version.
         status: what the status of a registry recipe should be, where that can be computed.
-        missing: requirements of the next status that are not met.
+        supported_by: requirements of ``validated`` that hold, with what shows that.
+        missing: requirements of ``validated`` that do not, with what is missing.
     """
 
     path: str
@@ -74,6 +75,7 @@ class ImportedDocument(Report, frozen=True, kw_only=True, forbid_unknown_fields=
     findings: tuple[DocumentFinding, ...] = ()
     changes: tuple[DocumentChange, ...] = ()
     status: str | None = None
+    supported_by: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
 
 

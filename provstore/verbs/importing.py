@@ -9,12 +9,17 @@ import time
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
+import msgspec
+
 from provstore import records
 from provstore.canon import MAX_RECORD_BYTES
 from provstore.errors import DocumentError, UsageError
 from provstore.graph.documents.clashing import Clashes
 from provstore.graph.documents.facts import FactDifference, differences, facts_of
+from provstore.graph.documents.joining import Conventions
 from provstore.graph.documents.reading import MAX_DOCUMENT_BYTES, VERSIONS, Reading, read_any
+from provstore.graph.documents.recipe_status import DerivedStatus
+from provstore.graph.documents.registering import Registry
 from provstore.graph.statements import Statements, Understood
 from provstore.ids import Digests, RawId, digests
 from provstore.paths import show
@@ -24,10 +29,12 @@ from provstore.records.observation import Observation
 from provstore.records.packet import Entry, Kind, Packet
 from provstore.reports.imported import (
     Clash,
+    Disagreement,
     DocumentChange,
     DocumentFinding,
     ImportedDocument,
     ImportReport,
+    KnownConvention,
     SkippedFile,
 )
 from provstore.store import objects
@@ -80,7 +87,7 @@ def import_documents(
     files = chosen_files(store, paths, options)
     made: list[ImportedDocument] = []
     skipped: list[SkippedFile] = []
-    clashes = Clashes()
+    clashes, registry, conventions = Clashes(), Registry(), Conventions()
     with store.stage() as stage:
         work = _Import(store, stage, options.tool)
         for file in files:
@@ -90,10 +97,14 @@ def import_documents(
                 skipped.append(_skipped(file, reading))
                 continue
             clashes.add(file.name, reading.understood)
+            registry.add(file.name, reading, data)
+            conventions.add(reading.understood)
             made.append(work.document(file, data, reading, reading.understood))
         counts = stage.commit()
     return ImportReport(
-        documents=tuple(made),
+        documents=tuple(_with_status(document, registry.status(document.name)) for document in made),
+        conventions=tuple(KnownConvention(**found._asdict()) for found in conventions.joined()),
+        disagreements=tuple(Disagreement(**found._asdict()) for found in registry.disagreements.found()),
         skipped=tuple(skipped),
         clashes=tuple(Clash(node=node, places=places, reason=why) for node, places, why in clashes.found()),
         objects=counts.objects,
@@ -118,6 +129,14 @@ def _skipped(file: DocumentFile, reading: Reading | None) -> SkippedFile:
     if file.given:
         raise DocumentError(show(file.path), reason)
     return SkippedFile(path=show(file.path), reason=reason)
+
+
+def _with_status(document: ImportedDocument, status: DerivedStatus | None) -> ImportedDocument:
+    if status is None:
+        return document
+    return msgspec.structs.replace(
+        document, status=status.status, supported_by=status.supported_by, missing=status.missing
+    )
 
 
 class _Made(NamedTuple):

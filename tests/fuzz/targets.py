@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from fuzz import evidence, hostile, seeds
+from fuzz import documents, evidence, hostile, seeds
 from fuzz.contract import Target
 from provstore import canon, merkle, paths, records
 from provstore.errors import ProvError
@@ -295,6 +295,7 @@ def run_data_file(data: bytes) -> None:
 
 
 TARGETS: Final[dict[str, Target]] = {
+    **documents.TARGETS,
     **evidence.TARGETS,
     "bundle": Target(run_bundle, seeds.bundles),
     "canon": Target(run_canon, seeds.json_texts),

@@ -23,6 +23,7 @@ COUNTS = {
     "environment": 600,
     "elf": 600,
     "data-file": 800,
+    "documents": 1500,
     "evidence-bench": 1500,
     "judge": 150,
     "policy": 800,

@@ -187,3 +187,216 @@ def record() -> dict[str, Any]:
 
 def dumped(document: Any) -> bytes:
     return json.dumps(document, indent=1).encode()
+
+
+def package() -> dict[str, Any]:
+    return {
+        "format": "b70-model-package-v1",
+        "id": "fam-packet",
+        "name": "Fam on two cards",
+        "status": "candidate",
+        "guide": "repro/fam/README.md",
+        "library": {
+            "publisher": "P",
+            "featured_metric": {
+                "value": 99.99,
+                "unit": "tok/s",
+                "label": "median",
+                "scope": "thirteen prompts",
+                "evidence": "data/record.json",
+            },
+        },
+        "contributors": [{"id": "one", "evidence": "data/record.json"}],
+        "performance_profiles": [
+            {
+                "id": "prof",
+                "metric": "decode",
+                "unit": "tok/s",
+                "points": [{"x": 1, "y": 2.5}, {"x": 2, "y": 2.0}],
+            }
+        ],
+        "hardware": {"accelerator": "A", "cards": 2},
+        "model": {"repository": "org/fam", "revision": REVISION, "manifest": "manifests/fam.sha256"},
+        "runtime": {"kind": "container", "image": f"engine@sha256:{'d' * 64}", "revision": COMMIT},
+        "project_patches": {"required": True, "items": ["patches/engine.bundle"]},
+        "commands": {"launch": "run"},
+        "dependencies": ["repro/fam/README.md", "data/record.json"],
+        "missing": ["a second host"],
+    }
+
+
+def recipe(kind: str = "docker") -> dict[str, Any]:
+    """A recipe that everything supports; with kind ``reference`` an observation of a leaderboard run."""
+    seen = {
+        "captured_at": "2026-01-02T00:00:00Z",
+        "sources": [{"kind": "submitter", "url": "https://x.org/a"}],
+    }
+    launch: dict[str, Any] = {
+        "kind": "reference",
+        "run_id": "run-before",
+        "url": "https://board.org/runs/run-before",
+    }
+    if kind == "docker":
+        image = f"org/engine@sha256:{'d' * 64}"
+        launch = {
+            "kind": "docker",
+            "image": image,
+            "arguments": ["--port", "1"],
+            "host_port": 1,
+            "container_port": 1,
+            "accelerator_backend": "xpu",
+            "container": {"state": "digest-pinned", "image": image, "digest": f"sha256:{'d' * 64}"},
+        }
+    return {
+        "schema_version": "local-ai-registry/v1",
+        "id": "rec",
+        "recipe_source": "lab" if kind == "docker" else "localmaxxing",
+        "status": "candidate",
+        "model_instance_id": "inst",
+        "hardware_id": "card",
+        "hardware_count": 2,
+        "engine": {"name": "engine", "version": "1", "graph_mode": "full"},
+        "launch": launch,
+        "serving": {"tensor_parallel": 2, "max_context_tokens": 4096, "max_concurrency": None},
+        "capabilities": {"chat": True, "vision": None},
+        "speed_sweep_ids": ["rec-sweep"],
+        "metadata": {},
+        "provenance": seen,
+        "facts": {"capabilities.vision": {"state": "unknown", "reason": "not-verified", "provenance": seen}},
+    }
+
+
+def sweep(kind: str = "submitter") -> dict[str, Any]:
+    url = f"https://git.org/lab/registry/blob/{COMMIT}/sources/README.md"
+    source = {"kind": "submitter", "url": url, "paths": ["sources/decode.json"]}
+    if kind == "leaderboard":
+        source = {
+            "kind": "leaderboard",
+            "url": "https://board.org/runs/run-before",
+            "paths": ["/runs/run-before"],
+        }
+    return {
+        "schema_version": "local-ai-registry/v1",
+        "id": "rec-sweep",
+        "recipe_id": "rec",
+        "measured_at": "2026-01-02",
+        "accepted_at": None,
+        "source": source,
+        "metrics": {"peak_generation_tps": 50.5, "max_context_tokens": 4096, "point_count": 1},
+        "rows": [
+            {
+                "concurrency": None,
+                "context_tokens": 4096,
+                "decode_tok_s": 50.5,
+                "output_tokens": 128,
+                "prefill_tok_s": None,
+                "ttft_ms_p50": 12.25,
+                "samples": 1,
+                "status": "measured" if kind == "submitter" else "observed",
+            }
+        ],
+    }
+
+
+def instance() -> dict[str, Any]:
+    return {
+        "schema_version": "local-ai-registry/v1",
+        "id": "inst",
+        "model_id": "fam",
+        "repository": "org/fam",
+        "revision": REVISION,
+        "kind": "quant",
+        "weights": {"format": "int4", "precision": "int4", "size_gb": None},
+    }
+
+
+def hardware() -> dict[str, Any]:
+    return {
+        "schema_version": "local-ai-registry/v1",
+        "id": "card",
+        "vendor": "intel",
+        "name": "Card",
+        "kind": "discrete",
+        "accelerator_backend": "xpu",
+        "memory": {"vram_gb": 32, "bandwidth_gb_per_s": {"min": 1, "max": 2}},
+        "sources": [{"kind": "vendor", "url": "https://x.org/card"}],
+    }
+
+
+PAGE: Final = """Recipe
+rec
+recOne run of a board.
+Record
+- Status
+- candidate
+- Source
+- localmaxxing
+- Engine
+- engine
+- Accelerators
+- 2
+- Context tokens
+- 4,096
+- Max concurrency
+- 1
+- chat
+- unknown
+Identity
+https://hub.org/org/fam- Repository
+- org/fam
+Observed configuration
+Evidence only · candidate · reference
+Words that nobody understands.
+Measured speed
+| Concurrency | Context | Prefill | Decode | TTFT ms | Status | Sweep |
+|---|---|---|---|---|---|---|
+| 1 | 4,096 | — | 50.5 | 1,012.3 | observed | rec-sweep |
+Remaining fields
+- hardware id
+- card
+- id
+- rec
+- model instance id
+- inst
+- schema version
+- local-ai-registry/v1
+- speed sweep ids
+- rec-sweep
+- status
+- candidate
+serving
+- tensor parallel
+- 2
+facts
+- capabilities.chat · provenance · captured at
+- 2026-01-02T00:00:00Z
+capabilities.chat · reason not-verified
+capabilities.chat · state unknown
+metadata
+- board · run id
+- run-before
+provenance
+- captured at
+- 2026-01-02T00:00:00Z
+sources
+| captured at | kind | url |
+|---|---|---|
+| 2026-01-02T00:00:00Z | normalized-recipe | board.org/en/runs/run-before ↗ |
+"""
+"""Text of a page that shows a recipe of a leaderboard."""
+
+
+def note() -> dict[str, Any]:
+    return {
+        "format": "provstore/note/v1",
+        "id": "note-1",
+        "date": "2026-01-03",
+        "author": "someone",
+        "kind": "withdraws",
+        "target": ["measurement:fam/fam-run", f"sha256:{'b' * 64}", "lab/notes/plan.md", "nonsense"],
+        "reason": "the suite was cut",
+        "evidence": ["lab/notes/why.md"],
+        "changes": [
+            {"document": "family:fam", "at": "/packets/0/quantization", "from": "Q4", "to": "Q4_K"},
+        ],
+    }

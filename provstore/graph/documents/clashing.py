@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from provstore.graph.statements import Understood
 
-_OWN_PLACE: Final = frozenset({"record", "queue", "receipt", "lock", "path", "object"})
+_OWN_PLACE: Final = frozenset({"record", "queue", "receipt", "lock", "attestation", "path", "object"})
 """Kinds whose nodes are known by where the document lies, so that nothing can be said about them twice."""
 
 
@@ -32,7 +32,7 @@ class Clashes:
         """Take in one document under the name it has in the store."""
         subject = understood.subject
         if subject.kind not in _OWN_PLACE:
-            key = (subject.kind, subject.key.casefold())
+            key = (understood.format, subject.key.casefold())
             self._subjects.setdefault(key, {}).setdefault(subject.key, []).append(name)
         stated = understood.statements
         if subject.kind != "family":

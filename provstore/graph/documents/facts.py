@@ -23,7 +23,7 @@ def facts_of(form: str, reading: Reading) -> ReaderResult:
 
     Keys begin with the name of the format; numbers with a fraction are their source text.
     """
-    if reading.value is ABSENT:
+    if reading.value is ABSENT or reading.facts:
         return ReaderResult(facts=reading.facts, findings=reading.findings)
     out = Extraction()
     out.add(reading.findings)

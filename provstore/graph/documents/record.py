@@ -96,7 +96,8 @@ def read_record(value: Value, source: Source) -> Understood:
     _sources(draft, record, document)
     _digests(draft, record, document)
     _submissions(draft, record, document)
-    measure(draft, record, document)
+    runs = [(text(item, "id"), child(place, "id")) for place, item in submissions(document)]
+    measure(draft, record, document, runs)
     identity = part(document, "identity")
     draft.lineups.append(
         Lineup(

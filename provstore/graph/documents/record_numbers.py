@@ -26,14 +26,23 @@ _APART: Final = ("metric_accounting", "context_groups")
 """Members that are read by themselves."""
 
 
-def measure(draft: Draft, record: Node, document: dict[str, Value]) -> None:
-    """Add a measurement for each convention and group of numbers of a record."""
+def measure(draft: Draft, record: Node, document: dict[str, Value], own_runs: list[tuple[str, str]]) -> None:
+    """Add a measurement for each convention and group of numbers of a record.
+
+    Args:
+        draft: receives them.
+        record: node of the record.
+        document: the record.
+        own_runs: leaderboard runs that show the published value, each with its place.
+    """
     found = [*_accounting(document), *_named(document), *_context(document), *_groups(document)]
     for name, convention, samples, location, chosen in found:
         if not samples:
             continue
         node = Node("measurement", f"{record.key}/{name}")
         draft.relate(node, "belongs-to", record, location)
+        for run, place in own_runs if name == "published" else ():
+            draft.relate(node, "observed-at", Node("leaderboard-run", run), place)
         if name == "prior-approved":
             prior = text(part(document, "record"), "prior_approved_id")
             draft.relate(node, "observed-at", Node("leaderboard-run", prior), "/record/prior_approved_id")
