@@ -1,0 +1,1 @@
+"""Rules that documents of the field must keep; pure functions from documents to findings."""
