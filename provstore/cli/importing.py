@@ -17,9 +17,10 @@ commands = room()
     epilog=notes(
         "prov import families/example.json --root .",
         "prov import lab/ registry/ --json",
+        "prov import families/ --root . --check",
         exit_0="imported; what is odd about a document is told and does not hinder",
-        exit_1="",
-        exit_3="",
+        exit_1="with --check: a rule does not hold",
+        exit_3="with --check: a rule could not look",
     ),
 )
 def import_(
@@ -36,6 +37,9 @@ def import_(
         str | None,
         typer.Option("--as", metavar="NAME", help="Name of the collection; else that of the root."),
     ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Hold the documents to the rules of their formats; write nothing.")
+    ] = False,
     store: Store = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -43,15 +47,24 @@ def import_(
     """Bring documents of the field into the store, losslessly.
 
     Each becomes a packet named NAME/PATH, its format told by its content. One that changed becomes a new
-    version whose parent is the old one.
+    version whose parent is the old one. With --check every finding of every rule is listed instead: files
+    that documents cite are looked for below the root, then among what was imported; what is found nowhere
+    leaves a rule undecided.
     """
-    from provstore.cli.opening import writing_store
+    from provstore.cli.opening import existing_store, writing_store
     from provstore.report.imports import import_lines
     from provstore.verbs.document_files import ImportOptions
     from provstore.verbs.importing import import_documents
 
     out = console(ctx, store, as_json, quiet)
     options = ImportOptions(root=root, repository=repository, tool=f"provstore {__version__}")
+    if check:
+        from provstore.report.rulings import check_lines
+        from provstore.verbs.ruling import check_documents
+
+        with existing_store(out) as reader:
+            checked = check_documents(paths, options, reader)
+        out.answer(checked, check_lines(checked))
     with writing_store(out) as target:
         report = import_documents(target, paths, options)
     out.answer(report, import_lines(report))

@@ -78,6 +78,16 @@ def reading_store(out: Console, *, thorough: bool = False) -> Iterator[Store]:
 
 
 @contextmanager
+def existing_store(out: Console) -> Iterator[Store | None]:
+    """Open the chosen store for reading if there is one; the user's own is not looked for."""
+    if chosen_store(out) is None:
+        yield None
+        return
+    with reading_store(out) as store:
+        yield store
+
+
+@contextmanager
 def sweeping_store(out: Console, delete: bool) -> Iterator[Store]:
     """Open a store that is there, for writing only if something is to be removed."""
     path = _required(out)

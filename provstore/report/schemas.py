@@ -46,6 +46,7 @@ _REPORTS: Final[dict[str, Any]] = {
     "fsck": reports.FsckReport,
     "gc": reports.GcReport,
     "import": ImportReport,
+    "import-check": reports.CheckReport,
     "log": list[reports.RefStep],
     "ls": list[reports.Listed],
     "metrics": reports.MetricsReport,

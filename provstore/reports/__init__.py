@@ -5,6 +5,7 @@ without control characters.
 """
 
 from provstore.reports.base import Outcome, Report, Verdict
+from provstore.reports.checked import CheckedDocument, CheckFinding, CheckReport
 from provstore.reports.compared import (
     DiffReport,
     FactChange,
@@ -51,6 +52,9 @@ from provstore.reports.verified import (
 
 __all__ = [
     "Check",
+    "CheckFinding",
+    "CheckReport",
+    "CheckedDocument",
     "Damage",
     "DiffReport",
     "DoctorReport",

@@ -62,10 +62,12 @@ class CheckReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True)
             looked at, else ``PASS``.
         documents: in the order they were given.
         findings: of all documents, in the order of the rules.
+        not_checked: files that no rule is for; they were found below a directory.
         left_out: findings beyond those that are listed.
     """
 
     outcome: Verdict
     documents: tuple[CheckedDocument, ...]
     findings: tuple[CheckFinding, ...]
+    not_checked: tuple[str, ...] = ()
     left_out: int = 0

@@ -10,7 +10,7 @@ from provstore.files.hashing import read_file
 from provstore.files.walk import refuse_inside
 from provstore.graph.documents.reading import MAX_DOCUMENT_BYTES
 from provstore.paths import check_role, show
-from provstore.store.protocol import Store
+from provstore.store.protocol import Reader
 
 WITHOUT_ROOT: Final = "documents"
 """Repository of files that are imported without a root."""
@@ -52,18 +52,19 @@ class DocumentFile(NamedTuple):
 
 
 def chosen_files(
-    store: Store, paths: Sequence[str | bytes | os.PathLike[str]], options: ImportOptions
+    store: Reader | None, paths: Sequence[str | bytes | os.PathLike[str]], options: ImportOptions
 ) -> list[DocumentFile]:
-    """Return the files to look at, by name; each name once."""
+    """Return the files to look at, by name; each name once. A store that is given is not entered."""
     if not paths:
         raise UsageError("nothing to import: name files or directories")
     found: dict[str, DocumentFile] = {}
+    skip: frozenset[tuple[int, int]] = frozenset() if store is None else store.directory_ids()
     for path in paths:
         raw = os.path.abspath(os.fsencode(path))
         if not os.path.lexists(raw):
             raise NotFoundError(show(raw), "no such file or directory")
-        refuse_inside(raw, store.directory_ids())
-        for file in _below(raw, store.directory_ids(), options):
+        refuse_inside(raw, skip)
+        for file in _below(raw, skip, options):
             other = found.setdefault(check_role(file.name, show(file.path)), file)
             if other.path != file.path:
                 both = f"{show(other.path)} and {show(file.path)}"

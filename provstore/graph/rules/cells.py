@@ -1,6 +1,6 @@
 """Cells of coverage views and of coverage contracts in one form, so that both are held to the same rules."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from math import prod
 from typing import Final, NamedTuple
@@ -41,8 +41,8 @@ class Axes(NamedTuple):
 
     row: str
     column: str
-    rows: list[Value]
-    columns: list[Value]
+    rows: Sequence[Value]
+    columns: Sequence[Value]
 
 
 def axes_of(view: Place) -> Axes:
@@ -89,7 +89,7 @@ def matching(contract: Place) -> Iterator[tuple[dict[str, Value], list[Place]]]:
     if not axes or contract_size(contract) > MAX_CELLS:
         return
     names = [axis.at("key").text for axis in axes]
-    values = [[item.value for item in axis.at("values").elements()] for axis in axes]
+    values = [axis_values(axis) for axis in axes]
     rules = contract.at("rules").objects()
     wanted: list[tuple[Place, tuple[tuple[int, int], ...]]] = []
     for rule in rules:
@@ -103,7 +103,13 @@ def matching(contract: Place) -> Iterator[tuple[dict[str, Value], list[Place]]]:
         yield cell, found
 
 
-def _number(values: list[Value | Absent], value: Value | Absent) -> int:
+def axis_values(axis: Place) -> list[Value]:
+    """Return the values that an axis of a contract lists."""
+    listed = axis.at("values").value
+    return listed if isinstance(listed, list) else []
+
+
+def _number(values: Sequence[Value], value: Value | Absent) -> int:
     """Return the place of a value among the values of an axis, or -1."""
     return next((at for at, item in enumerate(values) if same(item, value)), -1)
 

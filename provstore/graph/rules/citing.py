@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
-from functools import lru_cache
 from typing import Final
 
-from provstore.evidence.jsonreader import ABSENT, Absent, Number, Value
+from provstore.evidence.jsonreader import ABSENT, Absent, Value
 from provstore.graph.rules.family import METRICS, family_of, points, stated
 from provstore.graph.rules.family_numbers import is_package
 from provstore.graph.rules.formats import FAMILY
@@ -42,7 +41,7 @@ def inside(path: str) -> bool:
 def path_outside(document: Document, context: Context) -> Iterator[Violation]:
     """Every cited path stays inside the repository; every packet has a manifest."""
     for place in paths(document.root):
-        if not inside(place.text):
+        if not inside(place.text) or context.files.escapes(place.text):
             yield bad(place, "the path does not stay inside the repository", "a relative path")
     for packet in family_of(document, context).packets:
         if not packet.at("manifest").said:
@@ -84,28 +83,41 @@ def package_id(document: Document, context: Context) -> Iterator[Violation]:
             yield bad(packet.at("id"), f"{manifest.text} has another id", shown(package.root.at("id").value))
 
 
-@lru_cache(maxsize=8)
-def _shift(places: int) -> Decimal:
-    return Decimal(1).scaleb(places)
+_THOUSAND: Final = Decimal(1000)
+_MOST: Final = Decimal(10) ** 300
 
 
-def numbers_in(root: Place) -> list[tuple[Decimal, str]]:
-    """Return every number below a place, exactly, with its pointer."""
-    found = []
-    for _, place in walk(root):
-        number = decimal(place.value)
-        if number is not None:
-            found.append((number, place.pointer))
-    return found
+class Numbers:
+    """Every number below a place, to look others up in.
 
+    Args:
+        root: the place.
 
-def occurs(value: Value | Absent, numbers: set[Decimal], nearest: set[float]) -> bool:
-    """Say whether a number is among others; they may count in seconds what it counts in milliseconds."""
-    exact = decimal(value)
-    if exact is None:
-        return False
-    double = value.double if isinstance(value, Number) else None
-    return exact in numbers or exact * _shift(-3) in numbers or (double is not None and double in nearest)
+    Example:
+        >>> from provstore.evidence.jsonreader import Number
+        >>> numbers = Numbers(Place("", {"ttft_s": Number("0.25", 0.25), "rows": [3]}))
+        >>> numbers.have(3), numbers.have(250), numbers.have(250, milliseconds=True), numbers.have(True)
+        (True, False, True, False)
+    """
+
+    def __init__(self, root: Place) -> None:
+        found = (decimal(place.value) for _, place in walk(root))
+        self.exact = {number for number in found if number is not None and abs(number) < _MOST}
+        self.nearest = {float(number) for number in self.exact}
+
+    def have(self, value: Value | Absent, *, milliseconds: bool = False) -> bool:
+        """Say whether a number is among these, or is nearest to the same double as one.
+
+        Args:
+            value: the number; anything else is not among them.
+            milliseconds: it may be among them in seconds too.
+        """
+        exact = decimal(value)
+        if exact is None or abs(exact) >= _MOST:
+            return False
+        if exact in self.exact or float(exact) in self.nearest:
+            return True
+        return milliseconds and any(float(n * _THOUSAND) == float(exact) for n in self.exact)
 
 
 @rule("value-not-in-evidence", 28, on=FAMILY)
@@ -119,10 +131,9 @@ def value_not_in_evidence(document: Document, context: Context) -> Iterator[Viol
         if record is None:
             yield missing_evidence(evidence, evidence.text, "the numbers were not looked up in it")
             continue
-        numbers = {number for number, _ in numbers_in(record.root)}
-        nearest = {float(number) for number in numbers if abs(number) < _shift(300)}
+        numbers = Numbers(record.root)
         for place in _numbers_of(item):
-            if not occurs(place.value, numbers, nearest):
+            if not numbers.have(place.value, milliseconds="/ttft_ms" in place.pointer):
                 yield bad(place, f"{evidence.text} has no such number", "a number of the record")
 
 

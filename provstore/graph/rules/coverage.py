@@ -19,6 +19,7 @@ from provstore.graph.rules.family import STATES, family_of
 from provstore.graph.rules.formats import FAMILY
 from provstore.graph.rules.places import SELECTOR, Place, is_number, is_scalar, key_of, shown
 from provstore.graph.rules.rule import Context, Document, Violation, bad, rule, wrong_kind
+from provstore.reports.base import count
 
 _SHOWN: Final = 8
 """Cells that one finding names."""
@@ -87,11 +88,11 @@ def not_cartesian(document: Document, context: Context) -> Iterator[Violation]:
         wanted, there = keys_of(view), {name for name, _ in place.members()}
         lacking = [key for key in wanted if key not in there]
         extra = sorted(key for key in there if key not in wanted)
-        for what, keys in (("are missing", lacking), ("belong to no row and column", extra)):
+        for what, keys in (("missing", lacking), ("of no row and column", extra)):
             if keys:
                 names = ", ".join(shown(key) for key in keys[:_SHOWN])
-                message = f"{len(keys)} cells {what}: {names}"
-                yield Violation(place.pointer, message, f"{len(wanted)} cells", f"{len(there)} cells")
+                message = f"{count(len(keys), 'cell')} {what}: {names}"
+                yield Violation(place.pointer, message, count(len(wanted), "cell"), count(len(there), "cell"))
 
 
 @rule("cell-selectors", 26, on=FAMILY)

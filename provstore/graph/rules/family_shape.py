@@ -77,7 +77,7 @@ def duplicate_id(document: Document, context: Context) -> Iterator[Violation]:
         for item in items:
             id = item.at("id").text
             if id in seen:
-                yield bad(item.at("id"), f"{seen[id]} has the same id of a {space}", "an id of its own")
+                yield bad(item.at("id"), f"{seen[id]} has this id already ({space})", "an id of its own")
             elif id:
                 seen[id] = item.pointer
 
@@ -137,7 +137,7 @@ def unresolved_reference(document: Document, context: Context) -> Iterator[Viola
     family = family_of(document, context)
     for what, place in _references(family):
         if place.given and family.find(what, place.value) is None:
-            yield bad(place, f"no {what} of the family has this id", f"the id of a {what}")
+            yield bad(place, f"no {what} of the family has this id", f"an id of {what}")
     for owner in (*family.measurements, *family.packets):
         if not owner.at("revision").given:
             yield bad(owner.at("revision"), "it names no revision", "the id of a revision")

@@ -29,7 +29,7 @@ def cites(place: Place, context: Context) -> Iterator[Violation]:
     """Yield what is wrong with one cited path: no text, outside the repository, or not there."""
     if not place.said:
         yield bad(place, "it cites no file", "a path")
-    elif not inside(place.text):
+    elif not inside(place.text) or context.files.escapes(place.text):
         yield bad(place, "the path does not stay inside the repository", "a relative path")
     else:
         yield from not_there(place, context)

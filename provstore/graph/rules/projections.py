@@ -10,6 +10,7 @@ from provstore.graph.rules.family import Family, family_of, points, stated
 from provstore.graph.rules.formats import FAMILY
 from provstore.graph.rules.places import Place, is_count, same, shown
 from provstore.graph.rules.rule import ABSENT_EVIDENCE, Context, Document, Violation, bad, rule
+from provstore.reports.base import count
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.]+")
 _PLAIN: Final = re.compile(r"[^a-z0-9]+")
@@ -86,10 +87,10 @@ def projection_workload(document: Document, context: Context) -> Iterator[Violat
         ]
         wanted = f"prompt {shown(prompt.value)}, output {shown(output.value)}"
         if otherwise:
-            message = f"none of {len(runs)} measurements has this workload: {'; '.join(otherwise)}"
+            message = f"of {count(len(runs), 'measurement')} none has this workload: {'; '.join(otherwise)}"
             yield Violation(place.pointer, message[:400], "a measured workload", wanted)
         else:
-            message = f"{len(runs)} measurements are known to be of this packet; none says what was run"
+            message = f"{count(len(runs), 'measurement')} known to be of this packet; none says what was run"
             asked = "prompt_tokens and output_tokens"
             yield Violation(place.pointer, message, asked, wanted, ABSENT_EVIDENCE, "unknown")
 
@@ -158,10 +159,9 @@ def dimension_mismatch(document: Document, context: Context) -> Iterator[Violati
                 if not any(_covers(one, there) for one in listed):
                     strange.setdefault(shown(there), []).append(shown(item.at("id").value))
         for value, ids in strange.items():
-            message = (
-                f"{len(ids)} measurements state {value}, which the dimension does not list: {', '.join(ids)}"
-            )
-            yield Violation(place.pointer, message[:400], value, f"{len(listed)} other values")
+            many = count(len(ids), "measurement")
+            message = f"{many} with {value}, which the dimension does not list: {', '.join(ids)}"
+            yield Violation(place.pointer, message[:400], value, count(len(listed), "other value"))
 
 
 def _covers(listed: Value | Absent, value: Value | Absent) -> bool:

@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from provstore.evidence.jsonreader import ABSENT, Absent, Value
 from provstore.graph.rules.places import COMMIT, Place, shown, walk
+from provstore.reports.base import count
 
 EXECUTABLE: Final = ("docker", "docker-compose", "compose", "script", "host")
 """Kinds of launch that something can be started with."""
@@ -159,8 +160,10 @@ def _acceptance(
             return Requirement("acceptance", "held", words, place.pointer)
     away = sum(1 for sweep in sweeps if sweep is ABSENT)
     if away:
-        return Requirement("acceptance", "unknown", f"{away} sweeps are not at hand", place.pointer)
-    lacks = f"none of {len(sweeps)} sweeps is an acceptance run or a pinned campaign of its own source"
+        return Requirement("acceptance", "unknown", f"{count(away, 'sweep')} not at hand", place.pointer)
+    lacks = (
+        f"of {count(len(sweeps), 'sweep')} none is an acceptance run or a pinned campaign of its own source"
+    )
     return Requirement("acceptance", "missing", lacks, place.pointer)
 
 
@@ -198,7 +201,8 @@ def _complete(recipe: Place) -> list[Requirement]:
     if kind not in ("docker", "host"):
         return []
     lacks = []
-    if kind == "docker" and not launch.at("entrypoint").value and not launch.at("arguments").value:
+    starts = [launch.at(name) for name in ("entrypoint", "arguments")]
+    if kind == "docker" and not any(place.said or place.elements() for place in starts):
         lacks.append("entrypoint or arguments")
     ports = ("host_port", "container_port") if kind == "docker" else ("container_port",)
     lacks += [name for name in ports if type(launch.at(name).value) is not int]

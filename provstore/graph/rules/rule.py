@@ -31,6 +31,9 @@ class Files(Protocol):
     def has(self, path: str) -> bool:
         """Say whether there is a file."""
 
+    def escapes(self, path: str) -> bool:
+        """Say whether a path leads out of the repository through a link."""
+
     def names(self, folder: str, name: str) -> list[str]:
         """Return the paths ``FOLDER/*/NAME`` that are there, sorted."""
 

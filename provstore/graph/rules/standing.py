@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from provstore.graph.rules.citing import inside, numbers_in, occurs
+from provstore.graph.rules.citing import Numbers, inside
 from provstore.graph.rules.family import MEASURED, Family, family_of
 from provstore.graph.rules.formats import COMPOSED, FAMILY, PACKAGE
 from provstore.graph.rules.places import DATE, Place, decimal, shown, walk
 from provstore.graph.rules.rule import Context, Document, Violation, bad, missing_evidence, rule
+from provstore.reports.base import count
 
 _UNFINISHED: Final = frozenset(
     (
@@ -84,7 +85,7 @@ def state_exceeds_evidence(document: Document, context: Context) -> Iterator[Vio
         unfinished, inexact = open_parts(record.root), inexact_rows(record.root)
         rows = "" if inexact is None else f"{shown(inexact.value)} rows differ"
         if unfinished or inexact is not None:
-            why = f"{len(unfinished)} parts did not end" if unfinished else rows
+            why = f"{count(len(unfinished), 'part')} not ended" if unfinished else rows
             yield bad(item.at("state"), f"{record.path}: {why}", "lab-screened")
 
 
@@ -119,9 +120,12 @@ def headline_evidence(document: Document, context: Context) -> Iterator[Violatio
             message = f"{evidence.text} is here, but {why}" if there else found.message
             yield found._replace(message=message[:400], found="no record" if there else "absent")
             continue
-        numbers = {number for number, _ in numbers_in(record.root)}
-        if not occurs(headline.at("value").value, numbers, {float(n) for n in numbers if abs(n) < 10**300}):
+        if not Numbers(record.root).have(headline.at("value").value, milliseconds=_in_ms(headline)):
             yield bad(headline.at("value"), f"{evidence.text} has no such number", "a number of the record")
+
+
+def _in_ms(headline: Place) -> bool:
+    return headline.at("unit").value == "ms"
 
 
 @rule("updated-before-content", on=FAMILY, severity="warn")
