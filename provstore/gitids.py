@@ -7,10 +7,10 @@ that a directory may hold an empty directory, which Git cannot: the caller leave
 tree and keeps them for a SWHID.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
+from provstore import libraries
 from provstore.errors import DigestError, MalformedError
 from provstore.ids import Buffer
 from provstore.paths import check_name, show
@@ -64,7 +64,7 @@ class BlobHasher:
     def __init__(self, size_bytes: int, algorithm: ObjectFormat = "sha1") -> None:
         self.size_bytes = size_bytes
         self._fed_bytes = 0
-        self._hash = hashlib.new(algorithm, b"blob %d\0" % size_bytes, usedforsecurity=False)
+        self._hash = libraries.hashlib.new(algorithm, b"blob %d\0" % size_bytes, usedforsecurity=False)
 
     def update(self, data: Buffer) -> None:
         """Feed the next bytes."""
@@ -132,7 +132,8 @@ def tree_id(members: Iterable[TreeMember], algorithm: ObjectFormat = "sha1") -> 
         _check_member(member, algorithm, seen)
         parts.append(b"%s %s\0%s" % (member.mode.encode(), member.name, member.id))
     content = b"".join(parts)
-    return hashlib.new(algorithm, b"tree %d\0%s" % (len(content), content), usedforsecurity=False).digest()
+    whole = b"tree %d\0%s" % (len(content), content)
+    return libraries.hashlib.new(algorithm, whole, usedforsecurity=False).digest()
 
 
 def _check_member(member: TreeMember, algorithm: ObjectFormat, seen: set[bytes]) -> None:

@@ -3,12 +3,12 @@
 Inside the library an id is 32 raw bytes; records, reports and people see 64 lower-case hex digits.
 """
 
-import hashlib
 import re
 from typing import Final, Literal, NamedTuple
 
 from blake3 import blake3
 
+from provstore import libraries
 from provstore.errors import DigestError, SelfTestError
 
 Buffer = bytes | bytearray | memoryview
@@ -83,7 +83,7 @@ def digests(data: Buffer) -> Digests:
         '2d711642b726b044'
     """
     view = memoryview(data)
-    return Digests(blake3(view).digest(), hashlib.sha256(view).digest(), view.nbytes)
+    return Digests(blake3(view).digest(), libraries.sha256(view).digest(), view.nbytes)
 
 
 class TwinHasher:
@@ -100,7 +100,7 @@ class TwinHasher:
 
     def __init__(self) -> None:
         self._blake3 = blake3()
-        self._sha256 = hashlib.sha256()
+        self._sha256 = libraries.sha256()
         self.size_bytes = 0
 
     def update(self, data: Buffer) -> None:

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ ORDER: tuple[str, ...] = (
     "provstore.errors.source",
     "provstore.errors.stores",
     "provstore.errors",
+    "provstore.late",
+    "provstore.libraries",
     "provstore.ids",
     "provstore.paths",
     # shapes
@@ -105,6 +108,7 @@ ORDER: tuple[str, ...] = (
     "provstore.files.encoding",
     "provstore.files.inspect_git",
     "provstore.files.inspect_hub",
+    "provstore.files.inspectors",
     "provstore.files.outcome",
     "provstore.files.pool",
     "provstore.files.stat_cache",
@@ -255,6 +259,10 @@ ORDER: tuple[str, ...] = (
     "provstore.verbs.unpacking",
     "provstore.verbs.pins",
     "provstore.verbs.gathering",
+    "provstore.verbs.spec",
+    "provstore.verbs.entries",
+    "provstore.verbs.sealing",
+    "provstore.verbs.seldom",
     "provstore.verbs.judging",
     "provstore.verbs.explaining",
     "provstore.verbs.listing",
@@ -263,9 +271,6 @@ ORDER: tuple[str, ...] = (
     "provstore.verbs.document_files",
     "provstore.verbs.importing",
     "provstore.verbs.ruling",
-    "provstore.verbs.spec",
-    "provstore.verbs.entries",
-    "provstore.verbs.sealing",
     "provstore.verbs.diffing",
     "provstore.verbs.fetching",
     "provstore.verbs.layering",
@@ -315,17 +320,37 @@ ONLY_IN = {
     "lmdb": ("provstore.store.lmdb",),
     "typer": ("provstore.cli",),
     "elftools": ("provstore.files.inspect_elf",),
-    "prometheus_client": ("provstore.evidence.prometheus",),
+    "prometheus_client": ("provstore.libraries",),
+    "regex": ("provstore.libraries",),
     "huggingface_hub": (),
     "rich": (),
     "click": (),
 }
 """Foreign packages that one room alone knows; a name stands for the modules that begin with it."""
 
+LATE_ONLY_IN = {
+    "ctypes": "provstore.store.system",
+    "regex": "provstore.evidence.expressions",
+    "text_string_to_metric_families": "provstore.evidence.prometheus",
+}
+"""What one module alone takes from ``provstore.libraries``."""
+
 SPEAKS_OVER_PIPES = {"provstore.files.pool", "provstore.store.frame_workers"}
 """A worker process of ours talks to its parent over its own standard streams; nobody sees them."""
 
-SLOW_TO_IMPORT = ("dataclasses", "concurrent.futures", "logging", "asyncio")
+SLOW_TO_IMPORT = (
+    "asyncio",
+    "concurrent.futures",
+    "ctypes",
+    "dataclasses",
+    "logging",
+    "prometheus_client",
+    "prometheus_client.parser",
+    "regex",
+    "secrets",
+    "tomllib",
+)
+"""Take longer to import than a module of ours; ``provstore.libraries`` has those that are needed at all."""
 
 
 def name_of(path: Path) -> str:
@@ -335,6 +360,9 @@ def name_of(path: Path) -> str:
 
 FILES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 TREES = {name: ast.parse(path.read_text()) for name, path in FILES.items()}
+STUBS = {name_of(path): ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*/*.pyi"))}
+STUBS["provstore.libraries"] = ast.parse((PACKAGE / "libraries.pyi").read_text())
+"""What modules import when a name of theirs is first used; the package itself may promise anything."""
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
@@ -375,7 +403,24 @@ def test_the_order_names_every_module_once() -> None:
 def test_a_module_imports_only_what_stands_above_it(name: str) -> None:
     above = set(ORDER[: ORDER.index(name)]) if name != "provstore" else set()
     above.add("provstore")  # the package itself: its version; the names it promises load lazily
-    assert {module for module, _ in ours(TREES[name])} - above - {name} == set()
+    late = ours(STUBS[name]) if name in STUBS else ()
+    assert {module for module, _ in (*ours(TREES[name]), *late)} - above - {name} == set()
+
+
+@pytest.mark.parametrize("name", STUBS)
+def test_what_is_imported_late_is_what_its_stub_says(name: str) -> None:
+    places: dict[str, tuple[str, str]] = vars(import_module(name))["PLACES"]
+    stated: dict[str | None, tuple[str | None, str]] = {}
+    for node in STUBS[name].body:
+        if isinstance(node, ast.ImportFrom):
+            stated |= {alias.asname: (node.module, alias.name) for alias in node.names}
+        elif isinstance(node, ast.Import):
+            stated |= {alias.asname: (alias.name, "") for alias in node.names}
+    assert stated == places
+    for late in places:
+        assert getattr(import_module(name), late) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = import_module(name).nonsense
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -440,10 +485,18 @@ def test_only_the_surface_prints_exits_or_reads_the_environment(name: str) -> No
 
 @pytest.mark.parametrize("name", FILES)
 def test_foreign_packages_stay_in_their_rooms(name: str) -> None:
-    for module, node in imported(TREES[name]):
+    late = imported(STUBS[name]) if name in STUBS else ()
+    for module, node in (*imported(TREES[name]), *late):
         rooms = ONLY_IN.get(module.split(".")[0])
         if rooms is not None:
             assert any(name.startswith(room) for room in rooms), f"{module} at line {node.lineno}"
+
+
+def test_libraries_that_come_late_stay_in_their_rooms_too() -> None:
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "libraries":
+                assert LATE_ONLY_IN.get(node.attr, name) == name, f"{node.attr} at line {node.lineno}"
 
 
 @pytest.mark.parametrize("name", FILES)

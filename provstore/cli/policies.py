@@ -8,12 +8,11 @@ from provstore.cli.meter import ProgressMeter
 from provstore.cli.opening import packet_of, readable_store
 from provstore.errors import NotFoundError, ProvError
 from provstore.files.hashing import read_file
-from provstore.gates.policy import MAX_POLICY_BYTES
 from provstore.ids import RawId
 from provstore.reports import Check, VerifyReport
 from provstore.store.opening import open_store
 from provstore.store.protocol import Reader
-from provstore.verbs.comparing import verify_against
+from provstore.verbs import seldom
 from provstore.verbs.judging import (
     Judging,
     judge,
@@ -34,7 +33,7 @@ def policies_of(reader: Reader, packet: RawId, policy: str | None) -> list[tuple
         return own_policies(reader, packet)
     path = Path(policy)
     if path.is_file():
-        return [(policy, read_file(path, MAX_POLICY_BYTES))]
+        return [(policy, read_file(path, seldom.MAX_POLICY_BYTES))]
     try:
         return [(policy, policy_of(reader, packet, policy))]
     except NotFoundError as error:
@@ -55,6 +54,8 @@ def verify_packet(
     unusable: tuple[Check, ...] = ()
     with ProgressMeter("verify", quiet=out.quiet) as meter, packet_of(out, name) as (reader, packet, _):
         if against is not None:
+            from provstore.verbs.comparing import verify_against
+
             report = verify_against(reader, packet, against, only=only, progress=meter.reporter)
         else:
             report = verify(reader, packet, only=only, at=tuple(at), progress=meter.reporter)

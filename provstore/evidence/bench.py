@@ -5,11 +5,11 @@ events; the later one adds interval rates, prompt classes and a list of promotio
 such as ``passed`` is a fact about what a program said; nothing here believes it.
 """
 
-import hashlib
 import re
 from collections import Counter
 from typing import Final, Literal
 
+from provstore import libraries
 from provstore.evidence import rows as rows_module
 from provstore.evidence.documents import Field, add_facts, check_fields
 from provstore.evidence.finding import Extraction, ReaderResult
@@ -189,7 +189,7 @@ def _check_row(row: Row, out: Extraction) -> None:
             out.finding("row-inconsistent", row.where(name), message)
     text, digest = row.get("text"), row.get("sha256")
     if isinstance(text, str) and isinstance(digest, str):
-        found = hashlib.sha256(text.encode()).hexdigest()
+        found = libraries.sha256(text.encode()).hexdigest()
         if found != digest:
             out.finding("text-hash", row.where("text"), f"hashes to {found}, the row states another digest")
 

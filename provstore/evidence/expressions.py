@@ -6,14 +6,16 @@ line's length. The engine here stops when its time is up; no other module knows 
 
 from typing import Any, Final
 
-import regex
-
+from provstore import libraries
 from provstore.errors import MalformedError
 
 SEARCH_S: Final = 2.0
 """Processor seconds that one expression may take for all of a file."""
 
-ENGINE_ERRORS: Final = (regex.error, RecursionError, OverflowError, UnicodeEncodeError)
+
+def engine_errors() -> tuple[type[Exception], ...]:
+    """Return what the engine raises for an expression that is none."""
+    return (libraries.regex.error, RecursionError, OverflowError, UnicodeEncodeError)
 
 
 def compiled(pattern: str | bytes, where: str) -> Any:
@@ -27,8 +29,8 @@ def compiled(pattern: str | bytes, where: str) -> Any:
         '3'
     """
     try:
-        return regex.compile(pattern)
-    except ENGINE_ERRORS as error:
+        return libraries.regex.compile(pattern)
+    except engine_errors() as error:
         raise MalformedError(where, f"no regular expression: {error}") from error
 
 

@@ -7,11 +7,11 @@ devices and processes are taken from it.
 
 import base64
 import binascii
-import hashlib
 from typing import Final, TypeGuard
 
 import msgspec
 
+from provstore import libraries
 from provstore.evidence.bench import same
 from provstore.evidence.documents import Field, add_facts, check_fields
 from provstore.evidence.finding import Extraction, ReaderResult, quoted
@@ -156,7 +156,7 @@ def _stream(top: Value | Absent, raw: str, name: str, out: Extraction) -> bytes 
     if len(data) != size:
         out.finding("raw-size", f"{raw}/{name}_bytes", f"states {size} bytes, the output has {len(data)}")
         sound = False
-    found = hashlib.sha256(data).hexdigest()
+    found = libraries.sha256(data).hexdigest()
     if found != digest:
         stated = quoted(digest)
         out.finding("raw-hash", f"{raw}/{name}_sha256", f"states {stated}, the output hashes to {found}")

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
-from prometheus_client.parser import text_string_to_metric_families
 
+from provstore import libraries
 from provstore.evidence.finding import Extraction, Finding, ReaderResult, quoted
 from provstore.evidence.lines import text_lines
 from provstore.records.facts import Fact
@@ -180,7 +180,7 @@ def _line(line: str, place: str, types: dict[str, str], blocks: _Blocks, out: Ex
 def _labels(block: str) -> _Labels:
     """Return what stands between braces, the braces included; nothing for a metric without labels."""
     try:
-        families = text_string_to_metric_families(f"x{block or ' '}{_MARK}")
+        families = libraries.text_string_to_metric_families(f"x{block or ' '}{_MARK}")
         (sample,) = [sample for family in families for sample in family.samples]
     except (ValueError, IndexError, KeyError, TypeError) as error:
         return _Labels((), quoted(str(error)))

@@ -64,7 +64,8 @@ class LinePattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise MalformedError(where, "its name must be lower-case letters, digits, _ or -")
         if not self.marker or "\n" in self.marker:
             raise MalformedError(where, "its marker must be text within one line")
-        missing = set(self.integers) - set(self.compiled().groupindex)
+        groups = self.compiled().groupindex if self.pattern else ()
+        missing = set(self.integers) - set(groups)
         if missing:
             raise MalformedError(where, f"no group is named {', '.join(sorted(missing))}")
         if takes_exponential_time(self.pattern):

@@ -9,7 +9,6 @@ file was opened leaves no mark. A file whose stamp is young is therefore read a 
 """
 
 import errno
-import hashlib
 import os
 import stat
 import time
@@ -18,6 +17,7 @@ from typing import Final, NamedTuple
 
 from blake3 import blake3
 
+from provstore import libraries
 from provstore.errors import InputOutputError
 from provstore.files.root import ROW, Root, Row, differing, grew, pack_row
 from provstore.files.standins import ANNEX_MAX_BYTES, annex_pointer, lfs_pointer
@@ -243,7 +243,7 @@ def read_batch(root: Root, jobs: Sequence[Job], settings: Settings) -> tuple[lis
     link = 0 if settings.follow_symlinks else os.O_NOFOLLOW
     how = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | link
     young_ns = time.time_ns() - YOUNG_NS
-    sha256, keep = hashlib.sha256, settings.keep
+    sha256, keep = libraries.sha256, settings.keep
     for job in jobs:
         data = _settled(root, job, how, young_ns)
         held, flags = job[1], PLAIN

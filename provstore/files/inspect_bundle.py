@@ -6,7 +6,6 @@ walked to the end (gitformat-bundle, git-bundle).
 """
 
 import contextlib
-import hashlib
 import os
 import re
 import shlex
@@ -17,6 +16,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
+from provstore import libraries
 from provstore.errors import InputOutputError, InspectError
 from provstore.files.git_program import TIME_LIMIT_SECONDS, GitPlace
 from provstore.files.git_view import GitSettings, make_git_dir
@@ -330,7 +330,7 @@ def _pack_damage(file: BinaryIO, header: BundleHeader) -> str:
     left = os.fstat(file.fileno()).st_size - header.size_bytes - length
     if left < _PACK_HEAD_BYTES:
         return f"the pack is cut short: {max(left + length, 0)} bytes of it are left"
-    hasher = hashlib.new(header.object_format, usedforsecurity=False)
+    hasher = libraries.hashlib.new(header.object_format, usedforsecurity=False)
     head = file.read(_PACK_HEAD_BYTES)
     hasher.update(head)
     left -= len(head)

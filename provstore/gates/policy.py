@@ -1,12 +1,12 @@
 """Policies: the TOML that says what is read, and what must hold (format ``provstore/policy/v1``)."""
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from provstore import libraries
 from provstore.errors import MalformedError, NewerFormatError, PolicyError
 from provstore.evidence.jsonreader import Number
 from provstore.evidence.metrics import Definition, definition_from
@@ -203,7 +203,7 @@ def _parse(data: bytes, where: str) -> tuple[str, dict[str, Any]]:
             raise PolicyError(f"{where}:{number}", f"more than {MAX_LINE_DOTS} dots in a key; break the line")
     try:
         text = data.decode()
-        raw = tomllib.loads(text, parse_float=_decimal)
+        raw = libraries.tomllib.loads(text, parse_float=_decimal)
     except UnicodeDecodeError as error:
         raise PolicyError(where, f"not UTF-8 at byte {error.start}") from error
     except (ValueError, RecursionError) as error:  # also of a number with too many digits

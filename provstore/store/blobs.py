@@ -6,7 +6,6 @@ frames (see :mod:`provstore.store.frame`) and has the suffix ``.frames``.
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
@@ -48,7 +47,7 @@ def parse_path(relative: str) -> tuple[RawId, bool] | None:
 
 def temporary_path(directory: str, suffix: str) -> str:
     """Return a new name in the store's ``tmp``."""
-    return os.path.join(directory, "tmp", f"{os.getpid()}-{secrets.token_hex(8)}{suffix}")
+    return os.path.join(directory, "tmp", f"{os.getpid()}-{os.urandom(8).hex()}{suffix}")
 
 
 def is_whole(directory: str, object_id: RawId, stored_bytes: int, framed: bool) -> bool:

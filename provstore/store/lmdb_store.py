@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import secrets
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -180,7 +179,7 @@ def initialise(txn: Txn, where: str) -> None:
         raise StoreDamagedError(where, "its settings are missing")
     txn.put("settings", b"created_ns", rows.number_key(time.time_ns()))
     txn.put("settings", b"format", str(rows.FORMAT).encode())
-    txn.put("settings", b"store_id", secrets.token_bytes(16))
+    txn.put("settings", b"store_id", os.urandom(16))
 
 
 def _check_format(value: bytes | None, where: str) -> None:

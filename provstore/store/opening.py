@@ -1,11 +1,11 @@
 """Opening stores: directories, packs, the nearest one; profiles from files."""
 
 import os
-import tomllib
 from typing import Final
 
 import msgspec
 
+from provstore import libraries
 from provstore.errors import NotAStoreError, SpecError
 from provstore.paths import show
 from provstore.store import data_file
@@ -154,7 +154,7 @@ def load_profile(path: AnyPath) -> StoreProfile:
     place = os.fsdecode(path)
     try:
         with open(place, "rb") as file:
-            return msgspec.convert(tomllib.load(file), StoreProfile)
+            return msgspec.convert(libraries.tomllib.load(file), StoreProfile)
     except OSError as error:
         raise refused(error, show(place)) from error
     except (ValueError, RecursionError) as error:  # also of a number with too many digits

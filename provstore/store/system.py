@@ -1,12 +1,12 @@
 """What the operating system refuses, in our words; and waiting for the disk."""
 
-import ctypes
 import errno
 import os
 import stat
 from collections.abc import Sequence
 from typing import Final
 
+from provstore import libraries
 from provstore.errors import InputOutputError, ProvError, StoreFullError
 
 NO_ROOM: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
@@ -14,8 +14,6 @@ NO_ROOM: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 FEW_FILES: Final = 16
 """Up to so many files are synced one by one; more with one ``syncfs``, which waits for everybody's data."""
-
-_libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def refused(error: OSError, path: str) -> ProvError:
@@ -49,7 +47,7 @@ def sync_paths(paths: Sequence[str], within: str) -> int:
     Raises:
         OSError: the disk reported a failure; then nothing is known to be there.
     """
-    syncfs = getattr(_libc, "syncfs", None)
+    syncfs = getattr(libraries.ctypes.CDLL(None, use_errno=True), "syncfs", None)
     if len(paths) <= FEW_FILES or syncfs is None:
         for path in paths:
             _sync_path(path)
@@ -57,7 +55,7 @@ def sync_paths(paths: Sequence[str], within: str) -> int:
     number = os.open(within, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         while syncfs(number):
-            code = ctypes.get_errno()
+            code = libraries.ctypes.get_errno()
             if code != errno.EINTR:
                 raise OSError(code, os.strerror(code), within)
     finally:

@@ -20,9 +20,9 @@ from provstore.reports.base import count
 from provstore.store import objects
 from provstore.store.memory import MemoryStore
 from provstore.store.protocol import Reader
+from provstore.verbs import seldom
 from provstore.verbs.locating import locate
 from provstore.verbs.members import Member, entry_members, is_file, is_hole, origin_text, single
-from provstore.verbs.sealing import SealOptions, seal_paths
 
 _ENVIRONMENT: Final = frozenset({"environment", "host", "idle"})
 _RESULT: Final = frozenset({"benchmark-log", "server-log", "metrics", "record", "receipt"})
@@ -64,8 +64,8 @@ def side(name: str, store: Reader | None) -> Iterator[Side]:
             raise
         memory = MemoryStore()
         skip = store.directory_ids() if store is not None else frozenset()
-        options = SealOptions(use_cache=False, allow_pointers=True, keep=False, skip=skip)
-        report = seal_paths(memory, [name], name="side", options=options)
+        options = seldom.SealOptions(use_cache=False, allow_pointers=True, keep=False, skip=skip)
+        report = seldom.seal_paths(memory, [name], name="side", options=options)
         id = to_raw(report.packet)
         yield Side(
             name, objects.packet(memory, id), objects.fetcher(memory), True, memory, os.path.abspath(name)

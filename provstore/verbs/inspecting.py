@@ -8,14 +8,8 @@ from blake3 import blake3
 
 from provstore import gitids, merkle, records
 from provstore.errors import InspectError, SourceChangedError
-from provstore.files.git_state import GitState, filtered, git_facts, tracked
-from provstore.files.inspect_bundle import bundle_problems
-from provstore.files.inspect_elf import inspect_elf, is_elf
-from provstore.files.inspect_git import conversions, inspect_git
+from provstore.files import inspectors
 from provstore.files.inspect_hub import blob_problem
-from provstore.files.inspect_python import inspect_python_env
-from provstore.files.inspect_safetensors import MAX_INDEX_BYTES, index_shards, inspect_safetensors
-from provstore.files.inspect_text import text_facts
 from provstore.files.outcome import Ingested
 from provstore.files.root import Root
 from provstore.ids import RawId
@@ -73,7 +67,8 @@ class Inspection:
             problems = self._model_problems(path, ingested.tree)
             found = self._facts("safetensors", ingested.tree, lambda tree: self._safetensors(path, tree))
         elif kind == "python-env":
-            found = self._facts("python", ingested.tree, lambda tree: inspect_python_env(path), path)
+            inspect = inspectors.inspect_python_env
+            found = self._facts("python", ingested.tree, lambda tree: inspect(path), path)
             found += self._facts("elf", ingested.tree, lambda tree: self._elf(path, tree, needed=False))
         return Inspected(found, problems)
 
@@ -126,9 +121,10 @@ class Inspection:
             )
         if (entry.size_bytes or 0) > (4 << 20) or kind in ("benchmark-log", "server-log", "metrics", "file"):
             return Inspected(())
-        return Inspected(
-            self._facts("text", source, lambda _: text_facts(kind, self._whole(path, entry), show(path)))
-        )
+        return Inspected(self._facts("text", source, lambda _: self._text_facts(kind, path, entry)))
+
+    def _text_facts(self, kind: str, path: bytes, entry: TreeEntry) -> tuple[Fact, ...]:
+        return inspectors.text_facts(kind, self._whole(path, entry), show(path))
 
     def _whole(self, path: bytes, entry: TreeEntry) -> bytes:
         with open(path, "rb") as file:
@@ -153,12 +149,12 @@ class Inspection:
 
     def _elf_facts(self, root: Root, path: bytes, entry: TreeEntry, *, needed: bool) -> list[Fact]:
         with _opened(root, path) as file:
-            if not is_elf(file.read(16)):
+            if not inspectors.is_elf(file.read(16)):
                 if needed:
                     raise InspectError(show(path), "kind native, but it is no ELF object")
                 return []
             file.seek(0)
-            return list(inspect_elf(file, show(path)))
+            return list(inspectors.inspect_elf(file, show(path)))
 
     def _safetensors(self, base: bytes, tree: RawId) -> list[Fact]:
         facts: list[Fact] = []
@@ -170,7 +166,7 @@ class Inspection:
 
     def _safetensors_facts(self, root: Root, path: bytes, entry: TreeEntry) -> list[Fact]:
         with _opened(root, path) as file:
-            return list(inspect_safetensors(file, show(path), entry.size_bytes or 0))
+            return list(inspectors.inspect_safetensors(file, show(path), entry.size_bytes or 0))
 
     def _model_problems(self, base: bytes, tree: RawId) -> tuple[str, ...]:
         """Name shards that an index lists and nobody has, and blobs that are not what they are called."""
@@ -184,32 +180,34 @@ class Inspection:
         for path in sorted(names):
             if path.endswith(b".safetensors.index.json"):
                 with Root(base) as root, _opened(root, path) as file:
-                    shards = index_shards(file.read(MAX_INDEX_BYTES + 1), show(path))
+                    shards = inspectors.index_shards(file.read(inspectors.MAX_INDEX_BYTES + 1), show(path))
                 folder = os.path.dirname(path)
                 absent = [s for s in shards if os.path.join(folder, s.encode()) not in names]
                 problems += [f"{show(path)}: lists {show(shard)}, which is not there" for shard in absent]
         return tuple(problems)
 
     def _source_tree(self, path: bytes, ingested: Ingested) -> Inspected:
-        state = inspect_git(path)
-        differing = set(filtered(state, ingested.git_ids)) if state.object_format == "sha1" else set()
+        state = inspectors.inspect_git(path)
+        differing = (
+            set(inspectors.filtered(state, ingested.git_ids)) if state.object_format == "sha1" else set()
+        )
         differing |= {change.path for change in state.dirty} & {file.path for file in state.tracked}
         sha256 = self._payloads(ingested.tree) if state.lfs else {}
         notes = []
-        for place, why in conversions(path, state, sorted(differing), sha256).items():
+        for place, why in inspectors.conversions(path, state, sorted(differing), sha256).items():
             if why != "unexplained":
                 notes.append(f"{show(place)}: work tree differs from blob by {_FILTERS[why]}")
             elif not any(change.path == place for change in state.dirty):
                 notes.append(f"{show(place)}: differs from its blob, though Git's stat data says it does not")
-        facts = self._sealed_tree(state, ingested) + git_facts(state)
+        facts = self._sealed_tree(state, ingested) + inspectors.git_facts(state)
         made = self._put("git", ingested.tree.hex() if ingested.tree else "", facts) if facts else ""
         return Inspected((made,) if made else (), (), state.commit, tuple(notes))
 
-    def _sealed_tree(self, state: GitState, ingested: Ingested) -> tuple[Fact, ...]:
+    def _sealed_tree(self, state: "inspectors.GitState", ingested: Ingested) -> tuple[Fact, ...]:
         """Return the Git tree id of the tracked paths as they were sealed, computed without Git."""
         if ingested.tree is None or state.object_format != "sha1":
             return ()
-        index = tracked(state)
+        index = inspectors.tracked(state)
         files: dict[bytes, tuple[gitids.Mode, bytes]] = {
             path: ("160000", bytes.fromhex(id)) for path, (mode, id) in index.items() if mode == "160000"
         }
@@ -251,7 +249,7 @@ def thin_bundles(bundles: Sequence[bytes]) -> list[str]:
     for path in bundles:
         others = [other for other in bundles if other != path]
         try:
-            problems += bundle_problems(path, others)
+            problems += inspectors.bundle_problems(path, others)
         except InspectError as error:
             problems.append(
                 f"{error.message}; copy the bundle again, or make it anew with `git bundle create`"

@@ -9,16 +9,13 @@ import msgspec
 
 from provstore import __version__
 from provstore.errors import IntegrityError, MalformedError, NotFoundError, NotHeldError
-from provstore.gates.policy import Policy, load_policy
-from provstore.gates.verdict import judge_all
 from provstore.ids import RawId, digests
 from provstore.records.packet import Entry
-from provstore.records.verdict import GateOutcome, Verdict
-from provstore.reports import Check, Metric, ShownVerdict, VerifyReport
+from provstore.records.verdict import Verdict
+from provstore.reports import Check, Metric, VerifyReport
 from provstore.store import objects
 from provstore.store.protocol import Reader, Store
-from provstore.verbs import keeping
-from provstore.verbs.gathering import gather
+from provstore.verbs import keeping, seldom
 from provstore.verbs.members import find_member
 
 Path = str | bytes | os.PathLike[str]
@@ -36,7 +33,7 @@ class Judging(NamedTuple):
     """
 
     verdict: Verdict
-    policy: Policy
+    policy: "seldom.Policy"
     policy_data: bytes
     facts: tuple[tuple[RawId, bytes], ...]
     roles: tuple[str, ...] = ()
@@ -78,8 +75,8 @@ def judge(
     """
     loaded = _loaded(bytes(policy), where)
     found = objects.packet(reader, packet)
-    gathered = gather(reader, found, loaded, [os.path.abspath(os.fsencode(place)) for place in at])
-    judged = judge_all(loaded, gathered.evidence)
+    gathered = seldom.gather(reader, found, loaded, [os.path.abspath(os.fsencode(place)) for place in at])
+    judged = seldom.judge_all(loaded, gathered.evidence)
     verdict = Verdict(
         packet=packet.hex(),
         policy=digests(policy).blake3.hex(),
@@ -95,8 +92,11 @@ def judge(
     return Judging(verdict, loaded, policy, gathered.records, tuple(entry.role for entry in found.entries))
 
 
-_loaded: Final = lru_cache(maxsize=8)(load_policy)
-"""A policy judges many packets and is read once; it is never changed."""
+@lru_cache(maxsize=8)
+def _loaded(data: bytes, where: str) -> "seldom.Policy":
+    """Read a policy; it judges many packets, is read once and is never changed."""
+    return seldom.load_policy(data, where)
+
 
 _WORST: Final = {"PASS": 0, "INCOMPLETE": 1, "FAIL": 2}
 
@@ -105,7 +105,7 @@ _UNUSABLE: Final = (IntegrityError, MalformedError, NotFoundError, NotHeldError)
 """What keeps a policy that a packet carries from being judged by."""
 
 
-def _reason(verdict: Verdict, policy: Policy) -> tuple[Check, ...]:
+def _reason(verdict: Verdict, policy: "seldom.Policy") -> tuple[Check, ...]:
     """Say why an outcome is INCOMPLETE where no finding does: a policy that requires nothing cannot pass."""
     own = {gate.name for gate in policy.gate if gate.needed}
     told = any(gate.required and gate.outcome == "UNKNOWN" for gate in verdict.gates)
@@ -142,7 +142,7 @@ def judged(
         outcome=max(outcomes, key=_WORST.__getitem__),
         checks=(*report.checks, *(check for judging in judgings for check in judging.checks), *unusable),
         metrics=report.metrics + tuple(numbers.values()),
-        verdicts=tuple(shown(j.verdict, id) for j, id in zip(judgings, names, strict=False)),
+        verdicts=tuple(keeping.shown(j.verdict, id) for j, id in zip(judgings, names, strict=False)),
         settles=tuple(sorted({place for judging in judgings for place in judging.settles})),
     )
 
@@ -238,35 +238,6 @@ def policy_of(reader: Reader, packet: RawId, role: str) -> bytes:
 def keep(store: Store, judging: Judging) -> RawId:
     """Keep a verdict with its policy and facts beside the earlier ones of the packet; return its id."""
     return keeping.keep(store, judging.verdict, judging.policy_data, judging.facts)
-
-
-def verdicts(reader: Reader, packet: RawId) -> tuple[ShownVerdict, ...]:
-    """Return every kept verdict of a packet, oldest first.
-
-    Raises:
-        IntegrityError: a verdict is damaged.
-    """
-    return tuple(shown(verdict, id.hex()) for id, verdict in keeping.verdicts(reader, packet))
-
-
-def shown(verdict: Verdict, id: str) -> ShownVerdict:
-    """Return one verdict as a line of a card."""
-    bad = [gate for gate in verdict.gates if gate.outcome not in ("PASS", "NOT-APPLICABLE")]
-    return ShownVerdict(
-        id=id,
-        policy=verdict.policy,
-        name=verdict.policy_name,
-        version=verdict.policy_version,
-        date=verdict.policy_date,
-        tool=verdict.tool,
-        outcome=verdict.outcome,
-        gates=len(verdict.gates),
-        findings=tuple(f"{gate.outcome} {gate.gate}: {', '.join(_codes(gate))}" for gate in bad),
-    )
-
-
-def _codes(gate: GateOutcome) -> list[str]:
-    return list(dict.fromkeys(j.code for j in gate.judgements if j.outcome not in ("PASS", "NOT-APPLICABLE")))
 
 
 def checks_of(verdict: Verdict, roles: Sequence[str] = ()) -> tuple[Check, ...]:

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from provstore import records
 from provstore.errors import IntegrityError, MalformedError, StoreDamagedError
 from provstore.ids import RawId, digests, to_raw
-from provstore.records.verdict import Verdict
+from provstore.records.verdict import GateOutcome, Verdict
+from provstore.reports import ShownVerdict
 from provstore.store import objects
 from provstore.store.protocol import Reader, Store
 
@@ -64,3 +65,32 @@ def verdicts(reader: Reader, packet: RawId) -> tuple[tuple[RawId, Verdict], ...]
         if isinstance(record, Verdict) and record.packet == packet.hex():
             found.append((id, record))
     return tuple(found)
+
+
+def shown_verdicts(reader: Reader, packet: RawId) -> tuple[ShownVerdict, ...]:
+    """Return every kept verdict of a packet, oldest first.
+
+    Raises:
+        IntegrityError: a verdict is damaged.
+    """
+    return tuple(shown(verdict, id.hex()) for id, verdict in verdicts(reader, packet))
+
+
+def shown(verdict: Verdict, id: str) -> ShownVerdict:
+    """Return one verdict as a line of a card."""
+    bad = [gate for gate in verdict.gates if gate.outcome not in ("PASS", "NOT-APPLICABLE")]
+    return ShownVerdict(
+        id=id,
+        policy=verdict.policy,
+        name=verdict.policy_name,
+        version=verdict.policy_version,
+        date=verdict.policy_date,
+        tool=verdict.tool,
+        outcome=verdict.outcome,
+        gates=len(verdict.gates),
+        findings=tuple(f"{gate.outcome} {gate.gate}: {', '.join(_codes(gate))}" for gate in bad),
+    )
+
+
+def _codes(gate: GateOutcome) -> list[str]:
+    return list(dict.fromkeys(j.code for j in gate.judgements if j.outcome not in ("PASS", "NOT-APPLICABLE")))

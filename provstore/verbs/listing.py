@@ -14,7 +14,7 @@ from provstore.reports import Listed, RefStep, ShownClaim, ShownEntry, ShowRepor
 from provstore.store import objects
 from provstore.store.protocol import Reader
 from provstore.store.resolving import resolve
-from provstore.verbs import judging
+from provstore.verbs import keeping
 from provstore.verbs.members import find_member, members, origin_text
 
 SHOWN_FACTS = 12
@@ -127,7 +127,7 @@ def show_packet(reader: Reader, packet: RawId, *, verdicts: bool = False) -> Sho
         files=sum(entry.files for entry in found.entries),
         size_bytes=sum(entry.size_bytes or 0 for entry in found.entries),
         observations=tuple(notes),
-        verdicts=judging.verdicts(reader, packet) if verdicts else (),
+        verdicts=keeping.shown_verdicts(reader, packet) if verdicts else (),
         scope={} if found.scope is None else found.scope.at,
         scope_rules=() if found.scope is None else tuple(rule_text(rule) for rule in found.scope.rules),
         described_as=() if found.scope is None else found.scope.described_as,

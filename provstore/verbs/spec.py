@@ -2,13 +2,12 @@
 
 import itertools
 import re
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from provstore import canon
+from provstore import canon, libraries
 from provstore.errors import NewerFormatError, ProvError, SpecError, UsageError
 from provstore.graph.nodes import parse_node
 from provstore.ids import to_raw
@@ -153,7 +152,7 @@ def load_spec(data: bytes, where: str, variables: Mapping[str, str]) -> LoadedSp
             raise SpecError(f"{where}:{number}", f"more than {MAX_LINE_DOTS} dots; break the line")
     try:
         text = data.decode()
-        raw = tomllib.loads(text)
+        raw = libraries.tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise SpecError(where, f"not UTF-8 at byte {error.start}") from error
     except (ValueError, RecursionError) as error:  # also of a number with too many digits

@@ -23,12 +23,12 @@ print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)
 """
 
 
-def loaded(*arguments: str | Path) -> set[str]:
-    """Run a command that works in a process of its own and return the modules that are loaded at its end."""
+def loaded(*arguments: str | Path, code: int = 0) -> set[str]:
+    """Run a command in a process of its own and return the modules that are loaded at its end."""
     argv = [sys.executable, "-c", LOADED, *(os.fspath(argument) for argument in arguments)]
     run = subprocess.run(argv, capture_output=True, text=True, check=True)
-    code, modules = json.loads(run.stderr.splitlines()[-1])
-    assert code == 0, run.stderr
+    ended, modules = json.loads(run.stderr.splitlines()[-1])
+    assert ended == code, run.stderr
     return set(modules)
 
 
@@ -70,3 +70,71 @@ def test_words_need_no_conversion_and_numbers_are_converted(prov: Prov, tree: Pa
         assert prov("fsck", "--sample", wrong).code == 2
     assert prov("gc", "--grace", "-1").code == 2
     assert prov("fsck", "--sample", "1").code == 0
+
+
+INSPECTORS = {
+    f"provstore.files.inspect_{kind}" for kind in ("bundle", "elf", "git", "python", "safetensors", "text")
+}
+JUDGING = ("provstore.gates", "provstore.evidence")
+RARE = {
+    "elftools",
+    "email",
+    "prometheus_client",
+    "regex",
+    "http",
+    "ssl",
+    "pydantic",
+    "rich",
+    "secrets",
+    "random",
+}
+
+
+def test_an_unchanged_directory_is_sealed_without_inspectors(prov: Prov, tree: Path) -> None:
+    assert prov("seal", tree).code == 0
+    modules = loaded("seal", tree)
+    assert modules & (INSPECTORS | RARE) == set()
+    assert modules & {"tomllib", "ctypes"} == set()
+    assert not any(name.startswith(JUDGING) for name in modules)
+
+
+def test_an_entry_loads_the_inspector_of_its_kind_alone(prov: Prov, place: Path) -> None:
+    place.joinpath("lib").mkdir()
+    place.joinpath("lib/libx.so").write_bytes(Path(sys.executable).resolve().read_bytes())
+    modules = loaded("seal", "--kind", "native", place / "lib")
+    assert modules & INSPECTORS == {"provstore.files.inspect_elf"}
+    assert "elftools" in modules
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["verify t", "diff t t", "ls t", "cat t a.txt", "show t", "log", "stats", "prove t a.txt -o p"],
+)
+def test_what_reads_a_packet_loads_neither_inspectors_nor_gates(
+    prov: Prov, place: Path, arguments: str
+) -> None:
+    place.joinpath("t").mkdir()
+    place.joinpath("t/a.txt").write_text("a")
+    assert prov("seal", "t").code == 0
+    modules = loaded(*arguments.split())
+    assert modules & (INSPECTORS | RARE | {"tomllib"}) == set()
+    late = (
+        "provstore.gates",
+        "provstore.verbs.sealing",
+        "provstore.verbs.gathering",
+        "provstore.verbs.attributing",
+    )
+    assert not any(name.startswith(late) for name in modules)
+
+
+def test_a_policy_loads_the_gates_and_not_the_readers_of_other_formats(
+    prov: Prov, tree: Path, place: Path
+) -> None:
+    assert prov("seal", tree).code == 0
+    place.joinpath("p.toml").write_text(
+        'format = "provstore/policy/v1"\nname = "p"\nversion = "1"\ndate = "2026-07-26"\n'
+        '[[gate]]\nname = "readings"\nkind = "readings"\n'
+    )
+    modules = loaded("verify", "t", "--policy", "p.toml", code=3)  # it requires nothing, so nothing passes
+    assert "provstore.gates.policy" in modules
+    assert modules & (INSPECTORS | {"prometheus_client", "regex", "elftools"}) == set()

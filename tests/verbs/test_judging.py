@@ -16,7 +16,8 @@ from provstore.store import objects
 from provstore.store.memory import MemoryStore
 from provstore.store.protocol import Store
 from provstore.verbs.explaining import explain
-from provstore.verbs.judging import judge, keep, verdicts
+from provstore.verbs.judging import judge, keep
+from provstore.verbs.keeping import shown_verdicts
 from provstore.verbs.members import find_member
 from provstore.verbs.sealing import SealOptions, seal_spec
 
@@ -118,7 +119,7 @@ def test_kept_verdicts_have_their_facts_and_their_policy(tmp_path: Path, kind: s
     assert keep(store, first) == id
     later = judge(store, packet, policy.replace(b'version = "1"', b'version = "2"'))
     assert keep(store, later) != id
-    assert [shown.version for shown in verdicts(store, packet)] == ["1", "2"]
+    assert [shown.version for shown in shown_verdicts(store, packet)] == ["1", "2"]
     record = records.decode(objects.record(store, id))
     assert isinstance(record, Verdict)
     assert record == first.verdict
