@@ -5,13 +5,13 @@ duplicate keys. The decoder accepts exactly the bytes that re-encode to themselv
 spelling and its id covers its meaning.
 """
 
-import json
 import re
 from math import isfinite
 from typing import Any, Final, NoReturn, TypeVar
 
 import msgspec
 
+from provstore import libraries
 from provstore.errors import (
     CanonError,
     DepthError,
@@ -156,7 +156,7 @@ def parse(
         value, end = decoder.raw_decode(text, len(text) - len(text.lstrip(" \t\r\n")))
     except UnicodeDecodeError as error:
         raise CanonError(where, f"not UTF-8 at byte {error.start}") from error
-    except json.JSONDecodeError as error:
+    except libraries.json.JSONDecodeError as error:
         raise CanonError(
             where, f"no JSON at line {error.lineno} column {error.colno}: {error.msg}"
         ) from error
@@ -165,7 +165,7 @@ def parse(
     return value
 
 
-def _strict_decoder(data: bytes, where: str, floats: bool) -> json.JSONDecoder:
+def _strict_decoder(data: bytes, where: str, floats: bool) -> "libraries.json.JSONDecoder":
     """Return a decoder that refuses repeated keys, and numbers as :func:`parse` says."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def _strict_decoder(data: bytes, where: str, floats: bool) -> json.JSONDecoder:
         if len(found) != len(items):
             seen: set[str] = set()
             twice = next(key for key, _ in items if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-            at = data.rfind(json.dumps(twice, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+            at = data.rfind(libraries.json.dumps(twice, ensure_ascii=False).encode("utf-8", "surrogatepass"))
             raise DuplicateKeyError(where, f"key {twice[:80]!r} is stated twice (second at byte {at})")
         return found
 
@@ -196,7 +196,7 @@ def _strict_decoder(data: bytes, where: str, floats: bool) -> json.JSONDecoder:
             raise FloatError(where, "-0 has no canonical form")
         return int(text)
 
-    return json.JSONDecoder(
+    return libraries.json.JSONDecoder(
         object_pairs_hook=pairs, parse_constant=constant, parse_float=number, parse_int=integer
     )
 

@@ -5,6 +5,7 @@ from provstore import late
 PLACES = {
     "ctypes": ("ctypes", ""),
     "hashlib": ("hashlib", ""),
+    "json": ("json", ""),
     "regex": ("regex", ""),
     "text_string_to_metric_families": ("prometheus_client.parser", "text_string_to_metric_families"),
     "sha256": ("hashlib", "sha256"),

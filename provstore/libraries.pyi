@@ -1,5 +1,6 @@
 import ctypes as ctypes
 import hashlib as hashlib
+import json as json
 import tomllib as tomllib
 from hashlib import sha256 as sha256
 
