@@ -4,13 +4,12 @@ No flag turns the check off. Large objects are either checked before their first
 (:func:`stream`), or given to a writer that the caller publishes only when :func:`copy` returned.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from blake3 import blake3
 
-from provstore import records
+from provstore import libraries, records
 from provstore.errors import (
     FrameError,
     IntegrityError,
@@ -138,7 +137,7 @@ def whole(reader: Reader, runs: Sequence[Run]) -> bytes:
     for run in runs:
         try:
             for id, sha256, size, data in reader.pieces(run):
-                same = blake3(data).digest() == id and hashlib.sha256(data).digest() == sha256
+                same = blake3(data).digest() == id and libraries.sha256(data).digest() == sha256
                 if same and len(data) == size:
                     found.append(id)
         except (IntegrityError, FrameError, PackError):
