@@ -3,10 +3,10 @@
 The reference page shows them, and a test holds that each one fires.
 """
 
-import tomllib
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from provstore import libraries
 from provstore.errors import NotFoundError
 from provstore.evidence.jsonreader import Absent, Value, child, read
 from provstore.graph.rules.checking import check
@@ -51,7 +51,7 @@ def examples_of(text: str) -> list[Example]:
         (Change(document='d.json', at='/id', to='3'),)
     """
     found = []
-    for item in tomllib.loads(text)["example"]:
+    for item in libraries.tomllib.loads(text)["example"]:
         also = [Change(one["document"], one["at"], one.get("to")) for one in item.get("also", ())]
         changes = (Change(item["document"], item["at"], item.get("to")), *also)
         found.append(Example(item["rule"], changes, item.get("finds", item["at"])))
