@@ -22,6 +22,9 @@ POLICY: Final = RUNS / "policy.toml"
 STORE: Final = OUT / "store"
 MARK: Final = OUT / "made-by-make-demo"
 
+NOISE: Final = ("  ~  ", "sha256", " scope.")
+"""Texts of lines of a diff that say what other lines say too."""
+
 NATIVE: Final = ("blake3", "lmdb", "msgspec", "psutil", "zstandard")
 """Packages whose shared objects the environment's packet names one by one."""
 
@@ -147,7 +150,7 @@ def compare() -> None:
     """Say what changed, and what stayed."""
     print("5. Compare: what changed from run 1 to run 2, and what stayed")
     lines = prov("diff", "small-run-1", "small-run-2", code=1).lines
-    facts = [line for line in lines if " => " in line and "  ~  " not in line and "sha256" not in line]
+    facts = [line for line in lines if " => " in line and not any(text in line for text in NOISE)]
     show([lines[0], *facts, *[line for line in lines if line.startswith("stayed: ")]])
 
 

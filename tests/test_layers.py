@@ -43,6 +43,7 @@ ORDER: tuple[str, ...] = (
     "provstore.reports.looked",
     "provstore.reports.verified",
     "provstore.reports.sealed",
+    "provstore.reports.scoped",
     "provstore.reports",
     # store
     "provstore.store",
@@ -238,6 +239,9 @@ ORDER: tuple[str, ...] = (
     "provstore.graph.rules.table",
     "provstore.graph.rules.checking",
     "provstore.graph.rules.examples",
+    # host
+    "provstore.host",
+    "provstore.host.dimensions",
     # verbs
     "provstore.verbs",
     "provstore.verbs.closing",
@@ -279,6 +283,9 @@ ORDER: tuple[str, ...] = (
     "provstore.verbs.repairing",
     "provstore.verbs.rehashing",
     "provstore.verbs.verifying",
+    "provstore.verbs.standing",
+    "provstore.verbs.scoping",
+    "provstore.verbs.covering",
     # surface
     "provstore.cli.options",
     "provstore.report",
@@ -306,6 +313,9 @@ ORDER: tuple[str, ...] = (
     "provstore.cli.listing",
     "provstore.report.summaries",
     "provstore.cli.moving",
+    "provstore.cli.graph",
+    "provstore.report.scoped",
+    "provstore.cli.scoping",
     "provstore.cli.sealing",
     "provstore.report.verdicts",
     "provstore.cli.upkeep",

@@ -21,6 +21,7 @@ ROOMS: Final = {
     "listing": ("ls", "cat", "show", "log"),
     "moving": ("restore", "pack", "unpack", "export"),
     "schemas": ("schema",),
+    "scoping": ("scope",),
     "sealing": ("init", "seal"),
     "upkeep": ("fsck", "gc", "stats", "stat", "doctor"),
     "verifying": ("verify", "prove"),

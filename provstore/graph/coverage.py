@@ -62,7 +62,12 @@ def _cell(view: Coverage, row: Scalar, column: Scalar, stated: Cell | None, know
     own = {} if stated is None else stated.selectors
     wanted = {**view.fixed, **own, view.row_key: row, view.column_key: column}
     here: Place = {name: Known(value) for name, value in wanted.items()}
-    points = [point for m in known.measurements for point in _at(m, wanted)]
+    measurements = known.measurements
+    if not view.fixed:
+        # Two axes alone do not say what the matrix is about, so only what a cell cites can be meant by it.
+        cited = "" if stated is None else stated.measurement
+        measurements = [m for m in measurements if m.key == cited]
+    points = [point for m in measurements for point in _at(m, wanted)]
     if points:
         points.sort(key=lambda point: (stated is None or point[0].key != stated.measurement, point[0].key))
         measurement, point_x, samples = points[0]
@@ -72,7 +77,8 @@ def _cell(view: Coverage, row: Scalar, column: Scalar, stated: Cell | None, know
     else:
         cites, point_x, samples, also = "", None, (), ()
         state, reason = "missing", "" if stated is None else stated.reason
-        estimate = next((e for e in known.estimates if _fits(e.selectors, wanted)), None)
+        estimates = known.estimates if view.fixed else ()
+        estimate = next((e for e in estimates if _fits(e.selectors, wanted)), None)
         closure = next((c for c in known.closures if covers(c, here)), None)
         if estimate is not None:
             state, cites = "estimated", estimate.key

@@ -92,8 +92,12 @@ class _Packet:
         return Relation(source, kind, target, self.id, location)
 
     def relations(self) -> Iterator[Relation]:
+        # A document that was imported again says by its parent what it takes the place of; a run does not.
+        replaces = is_import(self.packet)
         for parent in self.packet.parents:
             yield Relation(self.here, "has-parent", Node("packet", parent), self.id)
+            if replaces:
+                yield Relation(self.here, "supersedes", Node("packet", parent), self.id)
         for entry in self.packet.entries:
             yield from self._entry(entry)
 
@@ -146,9 +150,13 @@ def repository_of(packet: Packet, entry: Entry) -> str | None:
         'lab'
     """
     name = packet.name
-    if name and len(packet.entries) == 1 and name.endswith("/" + entry.role):
-        return name[: -len(entry.role) - 1]
-    return name
+    return name[: -len(entry.role) - 1] if name and is_import(packet) else name
+
+
+def is_import(packet: Packet) -> bool:
+    """Say whether a packet was made of one imported document, and is named after its collection and place."""
+    name, entries = packet.name, packet.entries
+    return bool(name) and len(entries) == 1 and f"{name}".endswith("/" + entries[0].role)
 
 
 def packet_relations(id: str, packet: Packet, sha256_of: ToSha256) -> Iterator[Relation]:

@@ -75,6 +75,19 @@ class Node(NamedTuple):
         return f"{self.kind}:{self.key}"
 
 
+def node_named(text: str) -> Node | None:
+    """Return the node that ``KIND:KEY`` names, or None when the text has another form.
+
+    Example:
+        >>> node_named("run-7") is None, node_named("family:f")
+        (True, Node(kind='family', key='f'))
+    """
+    for kind in get_args(NodeKind):
+        if text.startswith(f"{kind}:") and len(text) > len(kind) + 1:
+            return Node(kind, text[len(kind) + 1 :])
+    return None
+
+
 def parse_node(text: str) -> Node:
     """Return the node that ``KIND:KEY`` names.
 
@@ -85,7 +98,7 @@ def parse_node(text: str) -> Node:
         >>> parse_node("measurement:family-a/run-1")
         Node(kind='measurement', key='family-a/run-1')
     """
-    for kind in get_args(NodeKind):
-        if text.startswith(f"{kind}:") and len(text) > len(kind) + 1:
-            return Node(kind, text[len(kind) + 1 :])
+    found = node_named(text)
+    if found is not None:
+        return found
     raise UsageError(f"{text[:80]!r} names no node; write KIND:KEY with a kind of {', '.join(KINDS)}")

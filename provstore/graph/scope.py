@@ -8,8 +8,10 @@ the answer is ``transfers``. Rules come from the packet; :data:`OWN_RULES` hold 
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, get_args
 
+from provstore.errors import UsageError
 from provstore.graph.places import Gap, Known, gaps, moved
 from provstore.graph.statements import ClaimKind, Scalar
+from provstore.paths import show
 
 Answer = Literal["transfers", "does-not-transfer", "unknown"]
 
@@ -55,6 +57,19 @@ OWN_RULES: Final[dict[ClaimKind, Rule]] = {
 }
 """What holds where a packet states no rule. A way of working has none: whether it carries is for its
 authors to say."""
+
+
+def claim_kinds(names: Sequence[str]) -> tuple[ClaimKind, ...]:
+    """Return the kinds of claim with these names, in their own order; all for none.
+
+    Raises:
+        UsageError: there is no such kind.
+    """
+    strange = set(names) - set(CLAIM_KINDS)
+    if strange:
+        word = show(min(strange))
+        raise UsageError(f"{word} is no kind of claim; there are {', '.join(CLAIM_KINDS)}")
+    return tuple(kind for kind in CLAIM_KINDS if not names or kind in names)
 
 
 class Standing(NamedTuple):
@@ -173,8 +188,8 @@ def _apply(rule: Rule, question: Question) -> Decision:
     elif question.whole and not preserve:
         answer, because = "unknown", "neither place states a dimension"
     else:
-        kept = ", ".join(sorted(looked)) or "nothing that was asked about matters to it"
-        because = f"preserved: {kept}"
+        kept = ", ".join(sorted(looked))
+        because = f"preserved: {kept}" if kept else "it needs nothing of what was asked about"
     return Decision(rule.claim, answer, rule.name, found, free, assumed, f"{because}. {rule.statement}")
 
 

@@ -29,6 +29,8 @@ def exit_code(report: object) -> int:
     verdict: Verdict | None = getattr(report, "outcome", None)
     if verdict is not None:
         return _OF_VERDICT[verdict]
+    if isinstance(report, tuple):
+        return _of_answers({getattr(item, "answer", "") for item in report})
     if isinstance(report, DiffReport):
         return LOOKED if report.same else NO
     if isinstance(report, FsckReport):
@@ -36,3 +38,10 @@ def exit_code(report: object) -> int:
     if isinstance(report, RestoreReport):
         return UNDECIDED if report.missing else LOOKED
     return LOOKED
+
+
+def _of_answers(answers: set[str]) -> int:
+    """Return the code of several answers of a scope question: one no is a no."""
+    if "does-not-transfer" in answers:
+        return NO
+    return UNDECIDED if "unknown" in answers else LOOKED

@@ -19,6 +19,7 @@ from provstore.paths import show
 from provstore.records import FORMATS
 from provstore.report.failures import ErrorDocument
 from provstore.reports.imported import ImportReport
+from provstore.reports.scoped import ScopeAnswer
 from provstore.verbs.exporting import ExportReport
 from provstore.verbs.spec import PacketSpec
 
@@ -55,6 +56,7 @@ _REPORTS: Final[dict[str, Any]] = {
     "restore": reports.RestoreReport,
     "seal": reports.SealReport,
     "schema-check": SchemaCheck,
+    "scope": list[ScopeAnswer],
     "show": reports.ShowReport,
     "stats": reports.StatsReport,
     "unpack": reports.UnpackReport,

@@ -97,8 +97,7 @@ class CommitCounts(NamedTuple):
     """Work that one commit did; tests hold seals to these numbers.
 
     Attributes:
-        objects: objects that were new to the store.
-        records: records that were new to the store.
+        objects, records: what was new to the store.
         bytes_stored: bytes written for them, as stored.
         transactions: index transactions that were committed.
         syncs: calls that waited for the disk (``fsync``, ``syncfs``, the index's own).

@@ -1,0 +1,1 @@
+"""What a machine is and does: read from the system, never guessed."""
