@@ -9,6 +9,7 @@ from provstore.cli.app import console
 from provstore.cli.commands import room
 from provstore.cli.console import Console, write_bytes, write_document
 from provstore.cli.options import Json, Only, Output, Packet, Quiet, Store, notes
+from provstore.errors import UsageError
 
 commands = room()
 
@@ -116,6 +117,7 @@ def unpack(
     epilog=notes(
         "prov export run-7 --format sha256sum > SHA256SUMS",
         "prov export run-7 --format git-tree",
+        "prov export family example-family -o example-family.json",
         exit_0="everything the format can hold was written; stderr names the rest",
         exit_1="",
         exit_3="members without a digest of the format's kind are not in it",
@@ -124,9 +126,19 @@ def unpack(
 def export(
     ctx: typer.Context,
     name: Packet,
+    document: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Its ref or id, if X is family, package or recipe."),
+    ] = None,
     form: Annotated[
-        str, typer.Option("--format", "-f", metavar="sha256sum|b3sum|git-tree", help="Form of the lines.")
-    ],
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="sha256sum|b3sum|git-tree|family|package|recipe",
+            help="Form of the lines, or of the document.",
+        ),
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="New file to write instead of stdout."),
@@ -135,12 +147,23 @@ def export(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> NoReturn:
-    """Write a packet's members in a form other tools read."""
+    """Write a packet's members in a form other tools read, or a document as it should be by now.
+
+    A document that was imported comes back byte for byte, but for what notes in the store correct, what
+    follows from that, and the status of a recipe; stderr names every value that differs.
+    """
     from provstore.cli.opening import packet_of
     from provstore.report.exits import exit_code
     from provstore.verbs.exporting import export, write_export
+    from provstore.verbs.generating import FORMATS
 
     out = console(ctx, store, as_json, quiet)
+    if document is not None:
+        name, form = document, _one_form(name, form)
+    if form is None:
+        raise UsageError("--format is needed: it says in which form to write")
+    if form in FORMATS:
+        _export_document(out, name, form, output)
     with packet_of(out, name) as (reader, packet, _):
         data, report = export(reader, packet, form)
     if output is not None:
@@ -152,3 +175,30 @@ def export(
     for line in report.left_out:
         Console().note(line)
     raise typer.Exit(exit_code(report))
+
+
+def _export_document(out: Console, name: str, form: str, output: str | None) -> NoReturn:
+    """Write a document back and end."""
+    from provstore.cli.opening import reading_store
+    from provstore.report.imports import generate_lines
+    from provstore.verbs.exporting import write_export
+    from provstore.verbs.generating import generate
+
+    with reading_store(out) as reader:
+        data, report = generate(reader, name, form)
+    if output is not None:
+        write_export(data, output)
+    elif not out.json:
+        write_bytes(data)
+    if out.json:
+        write_document(report)
+    for line in generate_lines(report):
+        out.note(line)
+    raise typer.Exit
+
+
+def _one_form(first: str, form: str | None) -> str:
+    """Return the form of ``prov export FORM NAME``."""
+    if form is not None and form != first:
+        raise UsageError(f"{first!r} stands where a form is expected, and --format {form} says another")
+    return first

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from provstore.report.text import amount, count, indented, short
-from provstore.reports.imported import DocumentChange, ImportedDocument, ImportReport
+from provstore.reports.imported import DocumentChange, GenerateReport, ImportedDocument, ImportReport
 
 MOST_SHOWN: Final = 40
 """Lines of one sort that are shown of one document; ``--json`` has all."""
@@ -59,6 +59,17 @@ _WORDS: Final = {
     "dimensions": ("dimension", "dimensions"),
 }
 """One and many of what documents state."""
+
+
+def generate_lines(report: GenerateReport) -> Iterator[str]:
+    """Yield what a document that was written back differs in from the one that was imported."""
+    same = "as it was imported" if report.identical else f"{count(len(report.corrected), 'value')} corrected"
+    yield f"{report.name} ({report.format}) as of {short(report.packet)}: {same}"
+    for item in report.corrected:
+        yield f"  {item.location}: {item.from_} -> {item.to} ({item.by}: {item.reason})"
+    for held in report.held_back:
+        yield f"  not carried out: {held.by} at {held.location}: {held.reason}"
+    yield from indented([f"missing for validated: {item}" for item in report.missing])
 
 
 def _change(item: DocumentChange) -> str:

@@ -18,7 +18,7 @@ from provstore.errors import NewerFormatError, NotFoundError
 from provstore.paths import show
 from provstore.records import FORMATS
 from provstore.report.failures import ErrorDocument
-from provstore.reports.imported import ImportReport
+from provstore.reports.imported import GenerateReport, ImportReport
 from provstore.reports.scoped import ScopeAnswer
 from provstore.verbs.exporting import ExportReport
 from provstore.verbs.spec import PacketSpec
@@ -44,6 +44,7 @@ _REPORTS: Final[dict[str, Any]] = {
     "error": ErrorDocument,
     "explain": reports.ExplainReport,
     "export": ExportReport,
+    "export-document": GenerateReport,
     "fsck": reports.FsckReport,
     "gc": reports.GcReport,
     "import": ImportReport,

@@ -144,6 +144,54 @@ class Disagreement(Report, frozen=True, kw_only=True, forbid_unknown_fields=True
     kind: Literal["differs", "rounded"]
 
 
+class CorrectedValue(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A value that differs from the document as it was imported.
+
+    Attributes:
+        location: JSON pointer.
+        from_: source text before.
+        to: source text now.
+        by: ref of the note that corrects it, or ``provstore`` where it follows from data.
+        reason: why.
+    """
+
+    location: str
+    from_: str = msgspec.field(name="from")
+    to: str
+    by: str
+    reason: str
+
+
+class HeldBack(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A correction that was not carried out, with the reason."""
+
+    location: str
+    by: str
+    reason: str
+
+
+class GenerateReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a document that was written back differs in.
+
+    Attributes:
+        name: ref of the document.
+        packet: id of its packet.
+        format: what was written.
+        identical: every byte is that of the imported document.
+        corrected: every value that differs.
+        held_back: corrections that do not fit what stands there.
+        missing: requirements of ``validated`` that a recipe does not meet.
+    """
+
+    name: str
+    packet: str
+    format: str
+    identical: bool
+    corrected: tuple[CorrectedValue, ...] = ()
+    held_back: tuple[HeldBack, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
 class ImportReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an import made.
 

@@ -38,8 +38,9 @@ from provstore.reports.imported import (
     SkippedFile,
 )
 from provstore.store import objects
-from provstore.store.protocol import Reader, Stage, Store
+from provstore.store.protocol import Stage, Store
 from provstore.verbs.document_files import DocumentFile, ImportOptions, chosen_files, read_whole
+from provstore.verbs.stored_documents import document_entry
 
 KINDS: Final[dict[str, Kind]] = {
     "record": "record",
@@ -260,18 +261,6 @@ class _Import:
         if not self.stage.has_record(id):
             self.stage.add_record(id, data)
         return id
-
-
-def document_entry(reader: Reader, packet: RawId, where: str) -> Entry:
-    """Return the entry of an imported document's packet.
-
-    Raises:
-        UsageError: the packet has not exactly one entry, or that has no bytes here.
-    """
-    entries = objects.packet(reader, packet).entries
-    if len(entries) != 1 or entries[0].tree is not None or entries[0].custody != "held":
-        raise UsageError(f"{where} names a packet that is no imported document")
-    return entries[0]
 
 
 def _change(item: FactDifference) -> DocumentChange:

@@ -1,5 +1,6 @@
 """Readers of documents over the real ones: what is recognised, what joins, what disagrees."""
 
+import json
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from provstore.reports.imported import ImportReport
 from provstore.store import objects
 from provstore.store.memory import MemoryStore
 from provstore.verbs.document_files import ImportOptions
+from provstore.verbs.generating import generate
 from provstore.verbs.importing import import_documents
 
 LAB = "b70-lab"
@@ -208,3 +210,61 @@ def test_the_draft_manifest_pins_five_files(corpus: Path) -> None:
     draft = [edge for edge in manifest.relations if edge.reason.startswith("dflash-int4/")]
     assert len(draft) == 5
     assert len([edge for edge in manifest.relations if edge.kind == "contains"]) == 32
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        (f"{LAB}/families/laguna-s.json", "family"),
+        ("muse-glimmer", "family"),
+        ("family:phi-4", "family"),
+        ("seeds/000_b1d7e9ac15b28256.txt", "family"),
+        ("laguna-s-2.1-int4-b70-125tps-20260731", "package"),
+        ("recipe:deepseek-v4-1-flash-fp8-rtxpro6000-vllm-tp4", "recipe"),
+        ("laguna-s-2-1-compressed-tensors-int4-group-32-w4a16-intel-arc-pro-b70-32gb-vllm-tp4", "recipe"),
+    ],
+)
+def test_real_documents_come_back_byte_for_byte(
+    imported: tuple[MemoryStore, ImportReport], name: str, form: str
+) -> None:
+    store, report = imported
+    data, made = generate(store, name, form)
+    path = next(item.path for item in report.documents if item.name == made.name)
+    assert data == Path(path).read_bytes()
+    assert (made.identical, made.corrected, made.held_back) == (True, (), ())
+
+
+def test_a_correction_of_the_projection_leaves_every_other_byte(corpus: Path, tmp_path: Path) -> None:
+    """C39: the projection of the seed names another quantization than the artifact."""
+    store = MemoryStore()
+    seed = corpus.parent / "seeds/000_b1d7e9ac15b28256.txt"
+    at = "/packets/0/projection/quant"
+    note = tmp_path / "note.json"
+    note.write_text(
+        json.dumps(
+            {
+                "format": "provstore/note/v1",
+                "id": "projection",
+                "date": "2026-11-30",
+                "author": "tests",
+                "kind": "corrects",
+                "reason": "the artifact is compressed-tensors",
+                "changes": [
+                    {
+                        "document": "family:laguna-s",
+                        "at": at,
+                        "from": "AutoRound INT4",
+                        "to": "INT4 compressed-tensors",
+                    }
+                ],
+            }
+        )
+    )
+    import_documents(store, [seed, note])
+    data, made = generate(store, "laguna-s", "family")
+    before = seed.read_bytes()
+    assert data == before.replace(b'"quant": "AutoRound INT4"', b'"quant": "INT4 compressed-tensors"')
+    assert data != before
+    assert [(item.location, item.reason) for item in made.corrected] == [
+        (at, "the artifact is compressed-tensors")
+    ]

@@ -39,9 +39,9 @@ class Registry:
     def status(self, name: str) -> DerivedStatus | None:
         """Return the status that the facts of a recipe give it; None for documents of other formats."""
         recipe = self._recipes.get(name)
-        return None if recipe is None else derive_status(recipe, self._parts(recipe))
+        return None if recipe is None else derive_status(recipe, self.parts(recipe))
 
-    def _parts(self, recipe: dict[str, Value]) -> Parts:
+    def parts(self, recipe: dict[str, Value]) -> Parts:
         """Return what a recipe refers to, as far as it was imported with it."""
         sweeps = [id for name in SWEEP_LISTS for id in texts(recipe.get(name))]
         found = [self._documents.get(Node("sweep", id)) for id in sweeps]
