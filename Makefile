@@ -23,7 +23,8 @@ test: lint types
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
-# Hours: kills, crowds, failing system calls and bit flips; make torture TORTURE="--minutes 5" for less.
+# Hours: kills, crowds, failing system calls and bit flips; make torture TORTURE="--minutes 5" for less,
+# TORTURE="--parts kills,flips" for some of it, TORTURE=--resume to go on where it was stopped.
 torture: $(STAMP)
 	$(BIN)/python tests/torture.py $(TORTURE)
 

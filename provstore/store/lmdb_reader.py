@@ -145,6 +145,8 @@ class LmdbReader:
         data = self._slice(place, frames[0], record_id)
         for more, packed in enumerate(frames[1:], place.frame + 1):
             data += self._plain(more, packed, record_id)
+        if len(data) != place.size_bytes:
+            raise IntegrityError(record_id.hex(), f"{len(data)} bytes; the index says {place.size_bytes}")
         return data
 
     def _record(self, txn: Txn, record_id: RawId) -> tuple[rows.Place, list[bytes | None]] | None:
