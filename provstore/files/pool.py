@@ -6,6 +6,7 @@ to; they hold no store. Between hashing and packing a worker asks which contents
 compressed that the store has already.
 """
 
+import fcntl
 import gc
 import itertools
 import marshal
@@ -129,13 +130,14 @@ class _Worker:
             [sys.executable, "-S", "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            pipesize=_PIPE_BYTES,
         )
         if self._process.stdin is None or self._process.stdout is None:
             raise OSError("a worker process has no pipes")
         self._in: IO[bytes] = self._process.stdin
         self._out: IO[bytes] = self._process.stdout
         self.descriptor = self._out.fileno()
+        for pipe in (self._in, self._out):
+            _widen(pipe.fileno())
         self.alive = True
         self.jobs: list[Job] = []
         self._results: list[Hashed] | None = None
@@ -171,6 +173,13 @@ class _Worker:
         with suppress(BrokenPipeError):
             self._in.close()
         self._out.close()
+
+
+def _widen(pipe: int) -> None:
+    """Ask for more room in a pipe; a system without, or a user at its limit, goes on with less."""
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def send(file: IO[bytes], message: Any) -> None:
