@@ -22,7 +22,7 @@ P2_B3SUM: Final = Goal("first seal / b3sum list", 2.1, bound=BOUND)
 P2_RESTIC: Final = Goal("first seal / restic backup", 0.40, bound=BOUND)
 P2_GIT: Final = Goal("first seal / git add and commit", 0.19, bound=BOUND)
 
-P8_STORED: Final = Goal("store / input", 0.17, bound="zstd level 3 on frames of 256 KiB")
+P8_STORED: Final = Goal("store / input", 0.17, bound="zstd level 3 in frames of 1 MiB, and the index")
 P8_INDEX: Final = Goal(
     "index / file",
     200,
