@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import asking
 import msgspec
 
 from provstore.cli.app import options as shared_options
@@ -251,6 +252,13 @@ def rule_lines(rule: Rule, example: Example, good: dict[str, Document], files: B
     yield "```"
 
 
+def queries_text() -> str:
+    """Return the reference of questions about the graph, with what they print for a small registry."""
+    lines = [GENERATED, "", "# Questions", ""]
+    lines += inspect.cleandoc(asking.INTRODUCTION).splitlines()
+    return "\n".join([*lines, *asking.page_lines()]) + "\n"
+
+
 def wanted() -> dict[Path, str]:
     """Return the path and the text of each file."""
     return {
@@ -260,6 +268,7 @@ def wanted() -> dict[Path, str]:
         FOLDER / "gates.md": gates_text(),
         FOLDER / "policy.md": policy_text(),
         FOLDER / "rules.md": rules_text(),
+        FOLDER / "queries.md": queries_text(),
     }
 
 

@@ -54,6 +54,7 @@ _HOMES = {
     "provstore.verbs.checking": ("fsck", "fsck_for"),
     "provstore.verbs.collecting": ("gc",),
     "provstore.verbs.comparing": ("verify_against", "verify_checksums"),
+    "provstore.verbs.asking": ("Asked",),
     "provstore.verbs.attributing": ("diff",),
     "provstore.verbs.diffing": ("side",),
     "provstore.verbs.doctoring": ("doctor",),
@@ -66,6 +67,10 @@ _HOMES = {
     "provstore.verbs.repairing": ("rebuild_index", "repair"),
     "provstore.verbs.restoring": ("restore",),
     "provstore.verbs.sealing": ("SealOptions", "seal_paths", "seal_spec"),
+    "provstore.verbs.closures": ("closure",),
+    "provstore.verbs.querying": ("asking", "pins", "shared", "stale", "uses", "why"),
+    "provstore.verbs.surveying": ("convention", "select", "timeline"),
+    "provstore.verbs.unpinned": ("unpinned",),
     "provstore.verbs.verifying": ("verify",),
 }
 

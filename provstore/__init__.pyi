@@ -29,8 +29,10 @@ from provstore.reports import (
 from provstore.store.opening import init_store, open_pack, open_reader, open_store
 from provstore.store.protocol import Reader, Store
 from provstore.store.resolving import resolve
+from provstore.verbs.asking import Asked
 from provstore.verbs.attributing import diff
 from provstore.verbs.checking import fsck, fsck_for
+from provstore.verbs.closures import closure
 from provstore.verbs.collecting import gc
 from provstore.verbs.comparing import verify_against, verify_checksums
 from provstore.verbs.diffing import side
@@ -41,16 +43,20 @@ from provstore.verbs.listing import show_packet as show
 from provstore.verbs.locating import Located, locate
 from provstore.verbs.packing import pack
 from provstore.verbs.proving import prove, verify_proof
+from provstore.verbs.querying import asking, pins, shared, stale, uses, why
 from provstore.verbs.repairing import rebuild_index, repair
 from provstore.verbs.restoring import restore
 from provstore.verbs.sealing import SealOptions, seal_spec
 from provstore.verbs.sealing import seal_paths as seal
+from provstore.verbs.surveying import convention, select, timeline
 from provstore.verbs.unpacking import unpack
+from provstore.verbs.unpinned import unpinned
 from provstore.verbs.verifying import verify
 
 __version__: str
 
 __all__ = [
+    "Asked",
     "Check",
     "Claim",
     "Damage",
@@ -88,8 +94,11 @@ __all__ = [
     "UnpackReport",
     "VerifyReport",
     "__version__",
+    "asking",
     "cat",
     "cat_object",
+    "closure",
+    "convention",
     "diff",
     "doctor",
     "export",
@@ -106,6 +115,7 @@ __all__ = [
     "open_store",
     "pack",
     "parse_digest",
+    "pins",
     "prove",
     "rebuild_index",
     "record_id",
@@ -114,13 +124,20 @@ __all__ = [
     "restore",
     "seal",
     "seal_spec",
+    "select",
+    "shared",
     "show",
     "side",
+    "stale",
     "stats",
+    "timeline",
     "to_raw",
     "unpack",
+    "unpinned",
+    "uses",
     "verify",
     "verify_against",
     "verify_checksums",
     "verify_proof",
+    "why",
 ]

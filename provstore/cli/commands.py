@@ -20,6 +20,7 @@ ROOMS: Final = {
     "judging": ("explain", "metrics"),
     "listing": ("ls", "cat", "show", "log"),
     "moving": ("restore", "pack", "unpack", "export"),
+    "querying": ("query",),
     "schemas": ("schema",),
     "scoping": ("scope",),
     "sealing": ("init", "seal"),

@@ -97,7 +97,8 @@ class _Packet:
         for parent in self.packet.parents:
             yield Relation(self.here, "has-parent", Node("packet", parent), self.id)
             if replaces:
-                yield Relation(self.here, "supersedes", Node("packet", parent), self.id)
+                target = Node("packet", parent)
+                yield Relation(self.here, "supersedes", target, self.id, "", "imported again, changed")
         for entry in self.packet.entries:
             yield from self._entry(entry)
 

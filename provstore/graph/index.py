@@ -43,12 +43,13 @@ class Unit(NamedTuple):
     Attributes:
         id: hex id of the record that it is of (packet, verdict, tree, facts), or of the object.
         relations: its edges.
-        statements: what its documents state, by the hex id (BLAKE3) of the document's object.
+        statements: what its documents state, each with the hex id (BLAKE3) of the document's object; the same
+            bytes at two places are two statements. Of a packet itself, with the packet's id.
     """
 
     id: str
     relations: Iterable[Relation]
-    statements: dict[str, Statements]
+    statements: Sequence[tuple[str, Statements]] = ()
 
 
 class Index(Protocol):
@@ -77,10 +78,10 @@ class Index(Protocol):
         """Yield the nodes of a kind whose keys begin with a prefix, sorted by key."""
 
     def stated(self) -> Iterator[tuple[str, Statements]]:
-        """Yield what every document states, with the hex id of its object, sorted by that id."""
+        """Yield what every document states, with the hex id of its object, sorted by that id and subject."""
 
     def stated_by(self, object_hex: str) -> Statements | None:
-        """Return what one document states."""
+        """Return what one document states, at the first of its places by subject."""
 
     def edges(
         self, numbers: Sequence[int], *, back: bool = False, kinds: frozenset[RelationKind] | None = None

@@ -36,7 +36,7 @@ class MemoryIndex:
         self._out: dict[int, list[_Row]] = {}
         self._into: dict[int, list[_Row]] = {}
         self._statements: list[Statement] = [_NOWHERE]
-        self._stated: dict[str, Statements] = {}
+        self._stated: dict[tuple[str, str, str], Statements] = {}
         self._units: set[str] = set()
         self._relations = 0
         self._note = b""
@@ -88,13 +88,13 @@ class MemoryIndex:
             yield self._numbers[node], node
 
     def stated(self) -> Iterator[tuple[str, Statements]]:
-        """Yield what every document states, with the hex id of its object, sorted by that id."""
-        for id in sorted(self._stated):
-            yield id, self._stated[id]
+        """Yield what every document states, with the hex id of its object."""
+        for id, kind, subject in sorted(self._stated):
+            yield id, self._stated[id, kind, subject]
 
     def stated_by(self, object_hex: str) -> Statements | None:
         """Return what one document states."""
-        return self._stated.get(object_hex)
+        return next((found for id, found in self.stated() if id == object_hex), None)
 
     def units(self) -> frozenset[str]:
         """Return the ids of everything that was taken in."""
@@ -133,7 +133,7 @@ class MemoryIndex:
             insort(self._out.setdefault(source, []), (rank, target, statement))
             insort(self._into.setdefault(target, []), (rank, source, statement))
             self._relations += 1
-        self._stated.update(unit.statements)
+        self._stated |= {(id, said.subject_kind, said.subject): said for id, said in unit.statements}
 
     def _number_of(self, node: Node) -> int:
         found = self._numbers.get(node)

@@ -221,6 +221,7 @@ class Statements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         subject_kind: kind of that node.
         lineups, measurements, estimates, closures, coverage, scope: see their classes.
         dimensions: axes of the space that the document declares, with their values.
+        date: when it was, in the source's words; empty when it does not say.
     """
 
     subject: str
@@ -232,6 +233,7 @@ class Statements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     coverage: tuple[Coverage, ...] = ()
     scope: tuple[ScopeSentence, ...] = ()
     dimensions: dict[str, tuple[Scalar, ...]] = {}
+    date: str = ""
 
 
 class Understood(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from typing import Final
 
 from provstore.reports import DiffReport, FsckReport, RestoreReport, Verdict
+from provstore.reports.asked import WhyReport
 
 LOOKED: Final = 0
 """Everything required holds, or the command did what it was asked."""
@@ -31,6 +32,8 @@ def exit_code(report: object) -> int:
         return _OF_VERDICT[verdict]
     if isinstance(report, tuple):
         return _of_answers({getattr(item, "answer", "") for item in report})
+    if isinstance(report, WhyReport):
+        return LOOKED if report.connected else NO
     if isinstance(report, DiffReport):
         return LOOKED if report.same else NO
     if isinstance(report, FsckReport):

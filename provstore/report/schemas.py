@@ -18,6 +18,7 @@ from provstore.errors import NewerFormatError, NotFoundError
 from provstore.paths import show
 from provstore.records import FORMATS
 from provstore.report.failures import ErrorDocument
+from provstore.reports import asked
 from provstore.reports.imported import GenerateReport, ImportReport
 from provstore.reports.scoped import ScopeAnswer
 from provstore.verbs.exporting import ExportReport
@@ -54,6 +55,16 @@ _REPORTS: Final[dict[str, Any]] = {
     "metrics": reports.MetricsReport,
     "pack": reports.PackReport,
     "prove": reports.ProveReport,
+    "query-closure": asked.ClosureReport,
+    "query-convention": asked.SaidReport,
+    "query-pins": asked.PinsReport,
+    "query-select": asked.SaidReport,
+    "query-shared": asked.SharedReport,
+    "query-stale": asked.StaleReport,
+    "query-timeline": asked.TimelineReport,
+    "query-unpinned": asked.UnpinnedReport,
+    "query-uses": asked.UsesReport,
+    "query-why": asked.WhyReport,
     "restore": reports.RestoreReport,
     "seal": reports.SealReport,
     "schema-check": SchemaCheck,

@@ -51,8 +51,8 @@ class Adding:
         for unit in new:
             self._new["units"].append((bytes.fromhex(unit.id), b""))
             self._relations(unit)
-            for id, statements in unit.statements.items():
-                self._new["documents"].append((bytes.fromhex(id), rows.document_value(statements)))
+            for id, said in unit.statements:
+                self._new["documents"].append((rows.document_key(id, said), rows.document_value(said)))
         self._documents()
         for name, pairs in self._new.items():
             pairs.sort()

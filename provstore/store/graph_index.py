@@ -122,14 +122,15 @@ class GraphIndex:
                 yield number, found
 
     def stated(self) -> Iterator[tuple[str, Statements]]:
-        """Yield what every document states, with the hex id of its object, sorted by that id."""
+        """Yield what every document states, with the hex id of its object."""
         for key, value in self._iterate("documents", count=64):
-            yield key.hex(), rows.document(value)
+            yield key[:32].hex(), rows.document(value)
 
     def stated_by(self, object_hex: str) -> Statements | None:
         """Return what one document states."""
-        found = self._env.get("documents", bytes.fromhex(object_hex))
-        return None if found is None else rows.document(found)
+        key = bytes.fromhex(object_hex)
+        found = self._env.read(lambda txn: next(txn.scan("documents", key), None))
+        return rows.document(found[1]) if found is not None and found[0].startswith(key) else None
 
     def units(self) -> frozenset[str]:
         """Return the ids of everything that was taken in."""

@@ -168,6 +168,14 @@ def statement(value: bytes | None) -> Statement:
         raise StoreDamagedError("graph", "a statement is no text") from error
 
 
+def document_key(id: str, statements: Statements) -> bytes:
+    """Return the key of what a document states: its id, and what it is about, as long as a key may be."""
+    subject = _raw(f"{statements.subject_kind}\0{statements.subject}")
+    if len(subject) > _KEPT_OF_LONG:
+        subject = subject[: _KEPT_OF_LONG - 32] + blake3(subject).digest()
+    return bytes.fromhex(id) + subject
+
+
 def document_value(statements: Statements) -> bytes:
     """Return what a document states as bytes."""
     return msgspec.msgpack.encode(statements)

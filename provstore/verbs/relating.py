@@ -1,6 +1,7 @@
 """Taking what is new in a store into an index of its graph: packets, trees, facts, verdicts, documents."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from provstore import merkle, records
@@ -18,7 +19,7 @@ from provstore.graph.nodes import Node
 from provstore.graph.relations import Relation
 from provstore.graph.statements import Statements, Understood
 from provstore.ids import RawId, to_raw
-from provstore.paths import join, show
+from provstore.paths import join, show, unshow
 from provstore.records.facts import Facts
 from provstore.records.packet import Entry, Packet, check_packet
 from provstore.records.tree import TreeLeaf
@@ -127,10 +128,10 @@ class Relating:
     def _packet(self, id: str, packet: Packet) -> None:
         self._work = self._work._replace(packets=self._work.packets + 1)
         relations = list(deriving.packet_relations(id, packet, self._sha256))
-        statements: dict[str, Statements] = {}
+        statements: list[tuple[str, Statements]] = []
         own = deriving.packet_statements(id, packet)
         if own is not None:
-            statements[id] = own
+            statements.append((id, own))
         for entry in packet.entries:
             if entry.tree is not None:
                 self._tree(entry, to_raw(entry.tree))
@@ -140,12 +141,11 @@ class Relating:
             for pin in entry.pins:
                 if pin.kind == "manifest":
                     self._evidence(pin.value, deriving.manifest_relations)
-        places = _Places(self._reader, packet)
-        relations += deriving.claim_relations(id, packet, places.find)
+        relations += deriving.claim_relations(id, packet, partial(node_at, self._reader, packet))
         relations += _needs(id, packet, self._facts_of)
         self._put(id, relations, statements)
 
-    def _file(self, packet: Packet, entry: Entry, statements: dict[str, Statements]) -> list[Relation]:
+    def _file(self, packet: Packet, entry: Entry, statements: list[tuple[str, Statements]]) -> list[Relation]:
         """Return what a document says at its place in this packet; take in what it says at any."""
         blake3 = entry.blake3 or ""
         if entry.kind in deriving.DOCUMENT_KINDS:
@@ -156,7 +156,7 @@ class Relating:
             repository = deriving.repository_of(packet, entry) or ""
             understood = self._understand(data, repository, entry.role, blake3)
             if understood is not None:
-                statements[blake3] = understood.statements
+                statements.append((blake3, understood.statements))
                 return list(understood.relations)
         reader = deriving.reader_of(entry.kind, entry.role)
         if reader is not None:
@@ -226,11 +226,11 @@ class Relating:
     # -- reading and putting -----------------------------------------------------------------------
 
     def _put(
-        self, id: str, relations: Iterable[Relation], statements: dict[str, Statements] | None = None
+        self, id: str, relations: Iterable[Relation], statements: Sequence[tuple[str, Statements]] = ()
     ) -> None:
         taken = list(relations)
         self._known.add(id)
-        self._waiting.append(Unit(id, taken, statements or {}))
+        self._waiting.append(Unit(id, taken, statements))
         self._relations += len(taken)
         if self._relations >= BATCH:
             self._index.add(self._waiting)
@@ -278,26 +278,19 @@ class _Reading:
         return deriving.evidence_relations(self._reader, data, sha256, stated_by)
 
 
-class _Places:
-    """Nodes of a packet by ``role/path``; looks into a tree only when it is asked for one."""
-
-    def __init__(self, reader: Reader, packet: Packet) -> None:
-        self._fetch = objects.fetcher(reader)
-        self._packet = packet
-
-    def find(self, place: str) -> Node | None:
-        """Return the node at a place, or None."""
-        for entry in self._packet.entries:
-            if place == entry.role:
-                return deriving.member_node(entry)
-            if entry.tree is not None and (not entry.role or place.startswith(entry.role + "/")):
-                below = place[len(entry.role) + 1 :] if entry.role else place
-                try:
-                    member, _ = merkle.find(self._fetch, to_raw(entry.tree), below.encode())
-                except _UNREADABLE:
-                    return None
-                return None if member is None else deriving.member_node(member)
-        return None
+def node_at(reader: Reader, packet: Packet, place: str) -> Node | None:
+    """Return the node at ``role/path`` of a packet, of a directory as well as of a file, or None."""
+    for entry in packet.entries:
+        if place == entry.role:
+            return deriving.member_node(entry)
+        if entry.tree is not None and (not entry.role or place.startswith(entry.role + "/")):
+            below = unshow(place[len(entry.role) + 1 :] if entry.role else place)
+            try:
+                member, _ = merkle.find(objects.fetcher(reader), to_raw(entry.tree), below)
+            except _UNREADABLE:
+                return None
+            return None if member is None else deriving.member_node(member)
+    return None
 
 
 def _needs(id: str, packet: Packet, facts_of: Callable[[str], Facts | None]) -> Iterator[Relation]:

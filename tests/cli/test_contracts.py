@@ -221,6 +221,7 @@ def test_each_command_runs_as_a_program(prov: Prov, tree: Path, place: Path, com
         "metrics": "stamps.log",
         "pack": "t -o second.pack",
         "prove": "t f -o f.proof",
+        "query": "uses t",
         "restore": "t out",
         "seal": "t",
         "show": "t",

@@ -59,6 +59,7 @@ class Draft:
         self.scope: list[ScopeSentence] = []
         self.dimensions: dict[str, tuple[Scalar, ...]] = {}
         self.left: list[str] = []
+        self.date = ""
         self._relations: dict[Relation, None] = {}
 
     def subject(self, kind: NodeKind, id: str) -> Node:
@@ -128,6 +129,7 @@ class Draft:
                 coverage=tuple(self.coverage),
                 scope=tuple(self.scope),
                 dimensions=self.dimensions,
+                date=self.date,
             ),
             not_understood=tuple(self.left),
         )

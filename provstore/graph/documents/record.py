@@ -98,6 +98,7 @@ def read_record(value: Value, source: Source) -> Understood:
     _submissions(draft, record, document)
     runs = [(text(item, "id"), child(place, "id")) for place, item in submissions(document)]
     measure(draft, record, document, runs)
+    draft.date = text(document, "date") or text(document, "date_local") or text(document, "updated_at")
     identity = part(document, "identity")
     draft.lineups.append(
         Lineup(

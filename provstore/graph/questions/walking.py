@@ -1,0 +1,177 @@
+"""Walks over relations: who refers to something, what it leads to, how two things are connected."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from provstore.graph.index import OWN, Edge, Index
+from provstore.graph.nodes import Node
+from provstore.graph.relations import RelationKind
+
+HOLDING: Final[frozenset[RelationKind]] = frozenset(
+    ("holds", "pins", "contains", "sealed-by", "restores-from", "built-from")
+)
+"""Relations from a packet to what it is made of, what it requires to be so, and where that comes from."""
+
+
+class Step(NamedTuple):
+    """One relation, as an answer shows it.
+
+    Attributes:
+        source: node that it starts from.
+        kind: what it says.
+        target: node that it leads to.
+        stated_by: hex id of the object or record that states it.
+        location: where in there.
+        reason: the statement's words, if it has some.
+    """
+
+    source: Node
+    kind: RelationKind
+    target: Node
+    stated_by: str
+    location: str = ""
+    reason: str = ""
+
+
+def step(index: Index, source: Node, edge: Edge, target: Node) -> Step:
+    """Return an edge with both its ends and its source."""
+    if edge.statement == OWN:
+        return Step(source, edge.kind, target, source.key)
+    return Step(source, edge.kind, target, *index.statement(edge.statement))
+
+
+class Use(NamedTuple):
+    """A node that refers to another, directly or through others.
+
+    Attributes:
+        distance: number of relations between the two.
+        node: what refers.
+        step: its relation to the next node on the way.
+    """
+
+    distance: int
+    node: Node
+    step: Step
+
+
+def uses(index: Index, start: int, kinds: frozenset[RelationKind] | None = None) -> Iterator[Use]:
+    """Yield everything that refers to a node, each once: nearest first, then by kind and key."""
+    seen = {start}
+    level = {start: index.node(start)}
+    distance = 0
+    while level:
+        distance += 1
+        found: dict[int, tuple[int, Edge]] = {}
+        for at, edge in index.edges(list(level), back=True, kinds=kinds):
+            if edge.node not in seen and edge.node not in found:
+                found[edge.node] = at, edge
+        numbers = list(found)
+        nodes = dict(zip(numbers, index.nodes_at(numbers), strict=True))
+        seen.update(numbers)
+        for number in sorted(numbers, key=nodes.__getitem__):
+            at, edge = found[number]
+            yield Use(distance, nodes[number], step(index, nodes[number], edge, level[at]))
+        level = nodes
+
+
+def reach(index: Index, start: int, kinds: frozenset[RelationKind] | None = None) -> dict[int, int]:
+    """Return every node that a node leads to, itself included, with the number of the statement at its root.
+
+    That statement is the one of the first relation on the way, so that its location names a role.
+    """
+    found = {start: OWN}
+    level = [start]
+    while level:
+        following: list[int] = []
+        for at, edge in index.edges(level, kinds=kinds):
+            if edge.node not in found:
+                found[edge.node] = edge.statement if at == start else found[at]
+                following.append(edge.node)
+        level = following
+    return found
+
+
+class _Side:
+    """One side of a search from both ends."""
+
+    def __init__(self, index: Index, start: int, *, back: bool, both: bool) -> None:
+        self.came: dict[int, tuple[int, Edge, bool] | None] = {start: None}
+        self.level = [start]
+        self._index = index
+        self._ways = (False, True) if both else (back,)
+
+    def grow(self, other: "_Side") -> int | None:
+        """Go one relation further; return the first node, by kind and key, at which both meet, or None."""
+        found: dict[int, tuple[int, Edge, bool]] = {}
+        for back in self._ways:
+            for at, edge in self._index.edges(self.level, back=back):
+                if edge.node not in self.came and edge.node not in found:
+                    found[edge.node] = at, edge, back
+        self.came.update(found)
+        self.level = list(found)
+        return min((number for number in found if number in other.came), key=self._index.node, default=None)
+
+    def trail(self, number: int) -> list[tuple[int, int, Edge, bool]]:
+        """Return the way from the start to a node: numbers of both ends, and if it was walked back."""
+        steps = []
+        while (before := self.came[number]) is not None:
+            at, edge, back = before
+            steps.append((at, number, edge, back))
+            number = at
+        return steps[::-1]
+
+
+def path(index: Index, start: int, end: int, *, both: bool = False) -> list[Step] | None:
+    """Return a shortest way between two nodes along their relations, or None.
+
+    Args:
+        index: the graph.
+        start: number of the node at one end.
+        end: number of the node at the other.
+        both: also walk relations from their target to their source.
+
+    Returns:
+        The relations, in order, each as it is stated.
+    """
+    if start == end:
+        return []
+    ahead = _Side(index, start, back=False, both=both)
+    behind = _Side(index, end, back=True, both=both)
+    while ahead.level and behind.level:
+        one, other = (ahead, behind) if len(ahead.level) <= len(behind.level) else (behind, ahead)
+        meeting = one.grow(other)
+        if meeting is not None:
+            return list(_steps(index, [*ahead.trail(meeting), *reversed(behind.trail(meeting))]))
+    return None
+
+
+def _steps(index: Index, trail: Iterable[tuple[int, int, Edge, bool]]) -> Iterator[Step]:
+    for at, number, edge, back in trail:
+        here, there = index.nodes_at((at, number))
+        source, target = (there, here) if back else (here, there)
+        yield step(index, source, edge, target)
+
+
+class Shared(NamedTuple):
+    """A node that two others lead to.
+
+    Attributes:
+        node: what they share.
+        here: statement of the first relation from the one.
+        there: the same from the other.
+    """
+
+    node: Node
+    here: int
+    there: int
+
+
+def shared(index: Index, a: int, b: int) -> list[Shared]:
+    """Return what two nodes are both made of, sorted; of a directory that they share, not its members."""
+    one, other = reach(index, a, HOLDING), reach(index, b, HOLDING)
+    common = [number for number in one if number in other and number not in (a, b)]
+    nodes = dict(zip(common, index.nodes_at(common), strict=True))
+    trees = [number for number in common if nodes[number].kind == "tree"]
+    inside = {edge.node for _, edge in index.edges(trees, kinds=frozenset(("contains",)))}
+    found = [Shared(nodes[n], one[n], other[n]) for n in common if n not in inside]
+    return sorted(found, key=lambda item: item.node)
