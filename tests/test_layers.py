@@ -265,6 +265,7 @@ ORDER: tuple[str, ...] = (
     "provstore.verbs.comparing",
     "provstore.verbs.exporting",
     "provstore.verbs.naming",
+    "provstore.verbs.passing",
     "provstore.verbs.checking",
     "provstore.verbs.packing",
     "provstore.verbs.unpacking",

@@ -14,7 +14,7 @@ import struct
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self
@@ -78,6 +78,15 @@ class Crew:
         self._queue.append(piece)
         if self._helpers:
             self._feed()
+
+    def over(self, pieces: Iterable[Any]) -> Iterator[Any]:
+        """Yield an answer for each of a long row of pieces, of which few are in memory at a time."""
+        for piece in pieces:
+            self.put(piece)
+            while len(self._queue) > _IN_FLIGHT:
+                yield self._work(self._queue.popleft())
+                yield from self._collect(0)
+        yield from self.results()
 
     def ready(self) -> Iterator[Any]:
         """Yield the answers that helpers have given so far, without waiting."""

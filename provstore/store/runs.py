@@ -1,7 +1,7 @@
 """Many objects at once: where they lie, and their bytes frame by frame."""
 
 from collections.abc import Collection, Iterator
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from provstore.ids import RawId
 
@@ -19,6 +19,9 @@ class Laid(NamedTuple):
 
     infos: dict[RawId, tuple[bytes, int]]
     runs: list[Run]
+
+
+NOTHING: Final = Laid({}, [])
 
 
 class Piece(NamedTuple):

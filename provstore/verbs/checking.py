@@ -1,21 +1,20 @@
 """Re-reading a store: all of it, a sample, or for a time, the least recently checked first."""
 
+import itertools
 import random
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from provstore.errors import (
-    InputOutputError,
-    IntegrityError,
-    MalformedError,
     NotFoundError,
-    NotHeldError,
     ProvError,
     StoreDamagedError,
     UsageError,
 )
+from provstore.files.crew import Crew, spare_cores
 from provstore.files.progress import Meter, Reporter
 from provstore.ids import RawId
 from provstore.records import decode
@@ -25,13 +24,14 @@ from provstore.store.protocol import Mark, Reader, Store, Unit
 from provstore.verbs.closing import Needed
 from provstore.verbs.collecting import Lost, lost, reach, roots
 from provstore.verbs.naming import name_all
+from provstore.verbs.passing import DAMAGE, ID_BYTES, PIECE_UNITS, Piece, passing
 from provstore.verbs.refreshing import check_graph
+
+WORTH_HELPERS_BYTES: Final = 32 << 20
+"""A store that holds less is checked before a helper has begun."""
 
 NOTE_EVERY_S: Final = 1.0
 """Most work of a check by time budget that a kill makes undone."""
-
-_DAMAGE: Final = (IntegrityError, MalformedError, NotHeldError, StoreDamagedError, InputOutputError)
-"""What reading a damaged thing raises; the last one where the disk itself refuses to read."""
 
 
 class Findings:
@@ -59,7 +59,7 @@ class Findings:
         for id in unit.objects:
             try:
                 size = objects.check(self._reader, id).size_bytes
-            except (*_DAMAGE, NotFoundError) as error:
+            except (*DAMAGE, NotFoundError) as error:
                 self._note(id, error)
                 size = 0
             self.objects += 1
@@ -68,12 +68,47 @@ class Findings:
         for id in unit.records:
             try:
                 decode(objects.record(self._reader, id), id.hex())
-            except (*_DAMAGE, NotFoundError) as error:
+            except (*DAMAGE, NotFoundError) as error:
                 self.bad_records.add(id)
                 self._note(id, error)
             self.records += 1
             self._meter.add(0, 0, id.hex().encode())
         return len(self.bad) > before
+
+    def check_all(self, units: Iterable[Unit], helpers: int) -> None:
+        """Re-hash units on all cores; what does not pass at once is looked at by itself, here."""
+        given: dict[int, list[Unit]] = {}
+
+        def pieces() -> Iterator[Piece]:
+            rest = iter(units)
+            for number in itertools.count():
+                given[number] = list(itertools.islice(rest, PIECE_UNITS))
+                if not given[number]:
+                    return
+                yield number, [tuple(unit) for unit in given[number]]
+
+        with Crew(partial(passing, self._reader), helpers) as crew:
+            for number, passed, size in crew.over(pieces()):
+                whole = {passed[at : at + ID_BYTES] for at in range(0, len(passed), ID_BYTES)}
+                for unit in given.pop(number):
+                    size = self._passed(unit, whole, size)
+
+    def _passed(self, unit: Unit, whole: set[RawId], size: int) -> int:
+        """Count what passed, its size with the first of it, and look at the rest; returns the size left."""
+        rest: tuple[list[RawId], list[RawId]] = ([], [])
+        for records, ids in enumerate((unit.objects, unit.records)):
+            for id in ids:
+                if id not in whole:
+                    rest[records].append(id)
+                    continue
+                self.records += records
+                self.objects += 1 - records
+                self.bytes += size
+                self._meter.add(size, 1 - records, id.hex().encode())
+                size = 0
+        if rest[0] or rest[1]:
+            self.check(Unit(unit.key, tuple(rest[0]), tuple(rest[1])))
+        return size
 
     def _note(self, id: RawId, error: ProvError) -> None:
         # What was listed a moment ago and is gone after a commit was swept; without one, it is lost.
@@ -165,8 +200,8 @@ def fsck(
     else:
         found = Findings(reader, Meter(progress, files_total=count))
         units = _sampled(reader, count)
-    for unit in units:
-        found.check(unit)
+    worth = count is None and (bytes_in(reader) or 0) >= WORTH_HELPERS_BYTES
+    found.check_all(units, spare_cores() if worth else 0)
     if count is not None and not found.bad:
         return FsckReport(
             objects=found.objects, records=found.records, bytes=found.bytes, damaged=(), whole=False

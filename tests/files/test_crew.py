@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -47,6 +47,24 @@ def test_answers_may_ask_for_more() -> None:
             for _ in range(2 if n else 0):
                 crew.put(n - 1)
     assert len(seen) == 2**6 - 1
+
+
+@pytest.mark.parametrize("helpers", [0, 2])
+def test_a_long_row_of_pieces_is_never_in_memory_at_once(helpers: int) -> None:
+    given = answered = most = 0
+
+    def pieces() -> Iterator[int]:
+        nonlocal given, most
+        for n in range(1000):
+            given += 1
+            most = max(most, given - answered)
+            yield n
+
+    with at_most(30), Crew(lambda n: n, helpers) as crew:
+        for _ in crew.over(pieces()):
+            answered += 1
+    assert answered == 1000
+    assert most < 20
 
 
 @pytest.mark.parametrize("helpers", [1, 2])

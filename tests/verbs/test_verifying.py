@@ -34,7 +34,7 @@ from provstore.store.memory import MemoryStore
 from provstore.store.pack import PackStore
 from provstore.store.protocol import ObjectInfo, Reader
 from provstore.store.runs import Laid
-from provstore.verbs import rehashing, verifying
+from provstore.verbs import checking, rehashing, verifying
 from provstore.verbs.checking import fsck
 from provstore.verbs.comparing import verify_against
 from provstore.verbs.listing import cat
@@ -301,6 +301,26 @@ def spoil(store: LmdbStore, kind: str) -> None:
         assert row is not None
         altered = row[:1] + bytes(32) + row[33:]
         env.write(lambda txn: txn.put("objects", id, altered))  # noqa: B023
+
+
+@pytest.mark.parametrize("kind", ["damaged", "index", "nothing"])
+def test_fsck_finds_the_same_whoever_does_the_work(
+    many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    shutil.copytree(many, tmp_path / "store")
+    monkeypatch.setattr(checking, "WORTH_HELPERS_BYTES", 0)
+    with LmdbStore.open(os.fspath(tmp_path / "store")) as store:
+        if kind != "nothing":
+            spoil(store, kind)
+        reports = []
+        for helpers in (0, 1, 3):
+            monkeypatch.setattr(checking, "spare_cores", lambda: helpers)  # noqa: B023
+            reports.append(fsck(store))
+        stats = store.stats()
+    assert reports[0] == reports[1] == reports[2]
+    assert (reports[0].objects, reports[0].records) == (stats.objects, stats.records)
+    assert bool(reports[0].damaged) == (kind != "nothing")
+    assert (reports[0].bytes == stats.plain_bytes) == (kind == "nothing")
 
 
 @pytest.mark.parametrize("fate", ["killed", "fails", "silent"])
