@@ -9,7 +9,7 @@ from rows import Finding, Goal, Row, against, inverse, row
 from setting import Setting
 
 SHA_BOUND: Final = "SHA-256, see the time of the bare digests; then the start of the interpreter"
-VERIFY_BOUND: Final = "SHA-256 again, and files that are read one after the other"
+VERIFY_BOUND: Final = "SHA-256, see the time of the bare digests in P1; then the start of the interpreter"
 NO_MODE: Final = "there is no mode that leaves SHA-256 out: both digests are always kept"
 
 SEAL: Final = "prov seal (by reference)"
