@@ -203,7 +203,6 @@ ORDER: tuple[str, ...] = (
     "provstore.graph.documents.guide_page",
     "provstore.graph.documents.recipe_status",
     "provstore.graph.documents.splicing",
-    "provstore.graph.documents.following",
     "provstore.graph.documents.reading",
     "provstore.graph.documents.clashing",
     "provstore.graph.documents.facts",
@@ -246,6 +245,7 @@ ORDER: tuple[str, ...] = (
     "provstore.graph.rules.table",
     "provstore.graph.rules.checking",
     "provstore.graph.rules.examples",
+    "provstore.graph.following",
     # host
     "provstore.host",
     "provstore.host.dimensions",

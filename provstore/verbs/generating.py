@@ -6,12 +6,12 @@ from typing import Final, NamedTuple
 
 from provstore.errors import AmbiguousError, NotFoundError, UsageError
 from provstore.evidence.jsonreader import ABSENT, Value, kind, read, resolve
-from provstore.graph.documents.following import following
 from provstore.graph.documents.note import Correction, corrections
 from provstore.graph.documents.recipe_status import derive_status
 from provstore.graph.documents.registering import Registry
 from provstore.graph.documents.splicing import Splice, source_text, spliced
 from provstore.graph.documents.values import text, texts
+from provstore.graph.following import following
 from provstore.paths import show
 from provstore.reports.imported import CorrectedValue, GenerateReport, HeldBack
 from provstore.store.protocol import Reader

@@ -6,42 +6,12 @@ nobody's guess.
 
 import json
 from collections.abc import Iterator
-from typing import Final
 
 from provstore.evidence.jsonreader import ABSENT, Absent, Value, child
 from provstore.graph.documents.splicing import Splice
-from provstore.graph.documents.values import double, number, part, parts, text
-
-PREFIXES: Final = {
-    "decode_tok_s": "D",
-    "aggregate_tok_s": "A",
-    "prefill_tok_s": "P",
-    "ttft_ms": "T",
-    "mean_acceptance_length": "A",
-    "draft_acceptance_rate": "AR",
-    "effective_tokens_per_verification": "EV",
-}
-"""Letters before each metric in the label of a cell, in the order in which they are shown."""
-
-
-def point_label(point: dict[str, Value]) -> str:
-    """Return the label that the point of a series gives a cell of a coverage matrix.
-
-    Example:
-        >>> from provstore.evidence.jsonreader import Number
-        >>> point_label({"x": 4096, "decode_tok_s": Number("80.243", 80.243), "prefill_tok_s": 7332})
-        'D80.24 · P7,332'
-    """
-    shown = [(letter, double(point.get(metric))) for metric, letter in PREFIXES.items()]
-    return " · ".join(f"{letter}{_short(value)}" for letter, value in shown if value is not None)
-
-
-def _short(value: float) -> str:
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    if value == int(value):
-        return str(int(value))
-    return f"{value:.2f}".rstrip("0").rstrip(".")
+from provstore.graph.documents.values import number, part, parts, text
+from provstore.graph.rules.labels import label_of
+from provstore.graph.rules.places import Place
 
 
 def following(before: dict[str, Value], after: dict[str, Value]) -> Iterator[Splice]:
@@ -94,7 +64,7 @@ def _bindings(document: dict[str, Value]) -> Iterator[tuple[str, dict[str, Value
 def _label(measurement: dict[str, Value], x: str | None) -> str:
     for _, point in parts(measurement, "points"):
         if x is not None and number(point.get("x")) == x:
-            return point_label(point)
+            return label_of(Place("", point))
     return ""
 
 
