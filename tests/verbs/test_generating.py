@@ -1,6 +1,7 @@
 """Documents written back: byte for byte, with corrections, what follows from them, and derived statuses."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from provstore.store.memory import MemoryStore
 from provstore.verbs.document_files import ImportOptions
 from provstore.verbs.generating import generate
 from provstore.verbs.importing import import_documents
+from provstore.verbs.ruling import check_documents
 
 Lab = Callable[..., MemoryStore]
 
@@ -237,3 +239,32 @@ def test_any_value_of_any_text_is_replaced_alone(
     changed = spliced(text, [Splice(at, '"new"')])
     assert resolve(read(changed.encode()).value, at) == "new"
     assert len(changed) == len(text) - len(found) + len('"new"')
+
+
+GOOD = Path(__file__).resolve().parents[2] / "examples/rules/good"
+
+
+def told_of_family(root: Path) -> list[tuple[str, str]]:
+    found = check_documents([root], ImportOptions(root=root)).findings
+    return [(item.code, item.location) for item in found if item.document == "families/ember.json"]
+
+
+def test_a_family_that_was_corrected_keeps_every_rule_again(tmp_path: Path) -> None:
+    """The record of a measurement is corrected by its lab; the family follows by a note and an export."""
+    root = tmp_path / "good"
+    shutil.copytree(GOOD, root)
+    family, record = root / "families/ember.json", root / "data/ember-context.json"
+    store = MemoryStore()
+    import_documents(store, [root])
+    assert generate(store, "ember", "family")[0] == family.read_bytes()
+    at_first = told_of_family(root)
+    record.write_text(record.read_text().replace("61.75", "62.5"))
+    assert len(told_of_family(root)) > len(at_first)
+    at = "/series_measurements/0/points/1/decode_tok_s"
+    written = note("n", {**change(at, 61.75, 62.5), "document": "family:ember"})
+    (root / "notes/third.json").write_bytes(dumped(written))
+    import_documents(store, [root])
+    data, report = generate(store, "ember", "family")
+    assert {item.location for item in report.corrected} == {at, "/coverage_views/0/cells/4096:4/label"}
+    family.write_bytes(data)
+    assert told_of_family(root) == at_first
