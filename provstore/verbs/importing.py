@@ -252,15 +252,21 @@ class _Import:
     def facts(self, form: str, found: Digests, facts: tuple[Fact, ...]) -> tuple[str, ...]:
         """Add the facts record; none for a document without facts, or with more than a record holds."""
         made = Facts(extractor=form, version=VERSIONS[form], source=found.blake3.hex(), facts=facts)
-        if not facts or len(records.encode(made)[1]) > MAX_RECORD_BYTES:
+        id, data = records.encode(made)
+        if not facts or len(data) > MAX_RECORD_BYTES:
             return ()
-        return (self.record(made).hex(),)
+        self.add(id, data)
+        return (id.hex(),)
 
     def record(self, made: Record) -> RawId:
         id, data = records.encode(made)
+        self.add(id, data)
+        return id
+
+    def add(self, id: RawId, data: bytes) -> None:
+        """Add a record that is not there yet."""
         if not self.stage.has_record(id):
             self.stage.add_record(id, data)
-        return id
 
 
 def _change(item: FactDifference) -> DocumentChange:
