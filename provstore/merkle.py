@@ -35,9 +35,6 @@ Fetch = Callable[[RawId], bytes]
 Node = tuple[RawId, bytes]
 """Id and canonical bytes of one record."""
 
-Change = tuple[bytes, TreeEntry | None, TreeEntry | None]
-"""Path, entry before, entry after; one of the two is None for an addition or a removal."""
-
 
 class _Part(NamedTuple):
     """A node as its parent sees it."""
@@ -155,7 +152,7 @@ def entries_of(fetch: Fetch, tree: RawId) -> Iterator[TreeEntry]:
     before = b""
     while todo:
         node_id, level, last = todo.pop()
-        node, names = _node(fetch(node_id), node_id, level, before, last)
+        node, names = check_node(fetch(node_id), node_id, level, before, last)
         if isinstance(node, TreeLeaf):
             yield from node.entries
             before = last
@@ -164,7 +161,9 @@ def entries_of(fetch: Fetch, tree: RawId) -> Iterator[TreeEntry]:
                 todo.append((bytes.fromhex(child.tree), node.level - 1, name))
 
 
-def _node(data: bytes, node_id: RawId, level: int = -1, before: bytes = b"", last: bytes = b"") -> Opened:
+def check_node(
+    data: bytes, node_id: RawId, level: int = -1, before: bytes = b"", last: bytes = b""
+) -> Opened:
     """Parse a node; ``level`` is the one it must have, or -1 for any (a root).
 
     If ``last`` is given, its names must come after ``before`` and end with that one, so that no part of a
@@ -210,7 +209,7 @@ def node_ids(fetch: Fetch, tree: RawId, seen: set[RawId]) -> Iterator[RawId]:
             continue
         seen.add(node_id)
         yield node_id
-        node, _ = _node(fetch(node_id), node_id)
+        node, _ = check_node(fetch(node_id), node_id)
         if isinstance(node, TreeLeaf):
             todo.extend(bytes.fromhex(e.tree) for e in node.entries if e.tree is not None)
         else:
@@ -233,7 +232,7 @@ def find(fetch: Fetch, tree: RawId, path: bytes) -> tuple[TreeEntry | None, list
         while entry is None:
             data = fetch(node_id)
             trail.append(data)
-            node, found = _node(data, node_id, level)
+            node, found = check_node(data, node_id, level)
             if isinstance(node, TreeLeaf):
                 at = bisect_left(found, name)
                 entry = node.entries[at] if at < len(found) and found[at] == name else None
@@ -248,102 +247,6 @@ def find(fetch: Fetch, tree: RawId, path: bytes) -> tuple[TreeEntry | None, list
             return None, trail
         node_id = to_raw(entry.tree or "")
     return None, trail
-
-
-_Head = tuple[bytes, _Part | TreeEntry]
-"""A name, and the entry of that name or the part that ends with it."""
-
-
-class _Stream:
-    """One side of a comparison: parts and entries of a directory, opened only where needed.
-
-    Attributes:
-        stack: what is left of the directory, the next on top.
-        done: the name that was taken off last.
-    """
-
-    def __init__(self, fetch: Fetch, tree: RawId) -> None:
-        self._fetch = fetch
-        self.stack: list[_Head] = []
-        self.done = b""
-        self._open(tree, -1, b"")
-
-    def _open(self, tree: RawId, level: int, last: bytes) -> None:
-        node, names = _node(self._fetch(tree), tree, level, self.done, last)
-        below: Sequence[_Part | TreeEntry]
-        if isinstance(node, TreeLeaf):
-            below = node.entries
-        else:
-            below = [
-                _Part(node.level - 1, bytes.fromhex(child.tree), last, child.entries)
-                for child, last in zip(node.children, names, strict=True)
-            ]
-        self.stack += zip(reversed(names), reversed(below), strict=True)
-
-    def pop(self) -> None:
-        """Take the top off."""
-        self.done = self.stack.pop()[0]
-
-    def descend(self) -> None:
-        """Replace the part on top by what it holds."""
-        last, part = self.stack.pop()
-        if isinstance(part, _Part):
-            self._open(part.id, part.level, last)
-
-
-def _compare(a: _Stream, b: _Stream) -> Iterator[tuple[TreeEntry | None, TreeEntry | None]]:
-    """Yield the pairs of entries of one directory that differ, in the order of names."""
-    while a.stack or b.stack:
-        name_a, x = a.stack[-1] if a.stack else (b"", None)
-        name_b, y = b.stack[-1] if b.stack else (b"", None)
-        if isinstance(x, _Part) and isinstance(y, _Part):
-            if x.id == y.id:
-                a.pop()
-                b.pop()
-                continue
-            if x.level >= y.level:
-                a.descend()
-            if y.level >= x.level:
-                b.descend()
-        elif isinstance(x, _Part):
-            a.descend()
-        elif isinstance(y, _Part):
-            b.descend()
-        elif y is None or (x is not None and name_a < name_b):
-            a.pop()
-            yield x, None
-        elif x is None or name_b < name_a:
-            b.pop()
-            yield None, y
-        else:
-            a.pop()
-            b.pop()
-            if x != y:
-                yield x, y
-
-
-def diff(fetch_a: Fetch, a: RawId, fetch_b: Fetch, b: RawId, prefix: bytes = b"") -> Iterator[Change]:
-    """Yield what differs between two directories, in path order, skipping every equal part.
-
-    A directory that only one side has is one change; a directory that both have is entered.
-    """
-    if a == b:
-        return
-    todo = [(prefix, _compare(_Stream(fetch_a, a), _Stream(fetch_b, b)))]
-    while todo:
-        base, pairs = todo[-1]
-        for x, y in pairs:
-            entry = x or y
-            if entry is None:
-                continue
-            path = join(base, entry.raw_name())
-            if x is not None and y is not None and x.kind == y.kind == "directory":
-                sides = _Stream(fetch_a, to_raw(x.tree or "")), _Stream(fetch_b, to_raw(y.tree or ""))
-                todo.append((path, _compare(*sides)))
-                break
-            yield path, x, y
-        else:
-            todo.pop()
 
 
 def build_tree(members: Iterable[tuple[bytes, TreeEntry]]) -> list[Node]:

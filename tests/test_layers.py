@@ -35,6 +35,7 @@ ORDER: tuple[str, ...] = (
     "provstore.records.verdict",
     "provstore.records",
     "provstore.merkle",
+    "provstore.treediff",
     "provstore.reports.base",
     "provstore.reports.asked",
     "provstore.reports.checked",

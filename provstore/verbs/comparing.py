@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator
 from typing import Final
 
-from provstore import merkle
+from provstore import merkle, treediff
 from provstore.errors import IntegrityError, MalformedError, NotFoundError, UnsafePathError
 from provstore.files import hashing
 from provstore.files.checksums import ChecksumLine, parse_checksums
@@ -177,14 +177,14 @@ class _Comparison:
                 self.differs(entry, b"", sealed, found.file)
             return
         self.count_hits(entry)
-        for path, a, b in merkle.diff(self.fetch, to_raw(entry.tree), known.fetch, found.tree):
+        for path, a, b in treediff.diff(self.fetch, to_raw(entry.tree), known.fetch, found.tree):
             for inner, x, y in self.opened(path, a, b, known):
                 if self.only(join(entry.role.encode(), inner)):
                     self.differs(entry, inner, x, y)
 
     def opened(
         self, path: bytes, a: TreeEntry | None, b: TreeEntry | None, known: Records
-    ) -> Iterator[merkle.Change]:
+    ) -> Iterator[treediff.Change]:
         """Yield a change, and for a directory that one side lacks, each member below it."""
         yield path, a, b
         for entry, fetch in ((a, self.fetch), (b, known.fetch)):

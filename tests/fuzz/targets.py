@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from fuzz import documents, evidence, hostile, seeds
 from fuzz.contract import Target
-from provstore import canon, merkle, paths, records
+from provstore import canon, merkle, paths, records, treediff
 from provstore.errors import ProvError
 from provstore.files import cache_blocks, stat_cache
 from provstore.files.checksums import UntaggedAlgorithm, format_checksums, parse_checksums
@@ -111,7 +111,7 @@ def run_merkle(data: bytes) -> None:
         for path, entry in side.items():
             assert seen[path].blake3 == entry.blake3
             assert merkle.find(fetch, tree, path)[0] == seen[path]
-    for path, before, after in merkle.diff(fetch, trees[0], fetch, trees[1]):
+    for path, before, after in treediff.diff(fetch, trees[0], fetch, trees[1]):
         assert before == found[0].get(path)
         assert after == found[1].get(path)
         assert before != after

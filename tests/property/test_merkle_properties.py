@@ -9,7 +9,7 @@ from blake3 import blake3
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from provstore import merkle, records
+from provstore import merkle, records, treediff
 from provstore.errors import CanonError, MalformedError, ProvError
 from provstore.ids import RawId, digests
 from provstore.merkle import MAX_NODE_ENTRIES, SPLIT_ABOVE, SPLIT_BITS, Node
@@ -320,7 +320,7 @@ def compared(a: Tree, b: Tree) -> None:
     nodes_a, nodes_b = merkle.build_tree(leaves(a)), merkle.build_tree(leaves(b))
     shelf_a, shelf_b = Shelf(nodes_a), Shelf(nodes_b)
     walked = {"a": dict(merkle.walk(shelf_a, root(nodes_a))), "b": dict(merkle.walk(shelf_b, root(nodes_b)))}
-    changes = list(merkle.diff(shelf_a, root(nodes_a), shelf_b, root(nodes_b)))
+    changes = list(treediff.diff(shelf_a, root(nodes_a), shelf_b, root(nodes_b)))
     paths = [path for path, _, _ in changes]
     assert len(paths) == len(set(paths))
     assert paths == sorted(paths, key=lambda path: path.split(b"/"))
@@ -329,7 +329,8 @@ def compared(a: Tree, b: Tree) -> None:
     applied = merkle.build_tree(apply(a, flat(b), paths))
     assert root(applied) == root(nodes_b)
     back = {path: (y, x) for path, x, y in changes}
-    assert {p: (x, y) for p, x, y in merkle.diff(shelf_b, root(nodes_b), shelf_a, root(nodes_a))} == back
+    assert {p: (x, y) for p, x, y in treediff.diff(shelf_b, root(nodes_b), shelf_a, root(nodes_a))} == back
+    assert list(treediff.diff(shelf_a, root(nodes_a), shelf_b, root(nodes_b), vouched=True)) == changes
 
 
 def apply(
@@ -391,7 +392,7 @@ def test_one_change_among_many_fetches_and_writes_little(change: str) -> None:
         tree[victim + b"0"] = entry(victim + b"0")
     after = merkle.build([tree[name] for name in sorted(tree)])
     a, b = Shelf(before), Shelf(after)
-    (found,) = merkle.diff(a, root(before), b, root(after))
+    (found,) = treediff.diff(a, root(before), b, root(after))
     assert found[0] in (victim, victim + b"0")
     levels = len(shape(after, Shelf(after)))
     assert levels >= 3
@@ -406,9 +407,9 @@ def test_equal_directories_are_not_looked_into() -> None:
     a = merkle.build_tree(leaves({b"same": big, b"other": {b"f": entry(b"f", 1)}}))  # type: ignore[dict-item]
     b = merkle.build_tree(leaves({b"same": big, b"other": {b"f": entry(b"f", 2)}}))  # type: ignore[dict-item]
     shelf_a, shelf_b = Shelf(a), Shelf(b)
-    assert [path for path, _, _ in merkle.diff(shelf_a, root(a), shelf_b, root(b))] == [b"other/f"]
+    assert [path for path, _, _ in treediff.diff(shelf_a, root(a), shelf_b, root(b))] == [b"other/f"]
     assert len(shelf_a.taken) == len(shelf_b.taken) == 2
-    assert list(merkle.diff(shelf_a, root(a), shelf_a, root(a))) == []
+    assert list(treediff.diff(shelf_a, root(a), shelf_a, root(a))) == []
     assert len(shelf_a.taken) == 2
 
 
@@ -419,7 +420,7 @@ def test_a_directory_as_deep_as_one_likes() -> None:
     assert len(list(merkle.walk(shelf, root(nodes)))) == 5001
     assert merkle.find(shelf, root(nodes), path + b"/f")[0] == entry(b"f")
     other = merkle.build_tree([(path + b"/f", entry(b"f", 2))])
-    assert [p for p, _, _ in merkle.diff(shelf, root(nodes), Shelf(other), root(other))] == [path + b"/f"]
+    assert [p for p, _, _ in treediff.diff(shelf, root(nodes), Shelf(other), root(other))] == [path + b"/f"]
 
 
 # Records that lie
@@ -451,7 +452,7 @@ def test_a_foreign_record_in_the_place_of_a_node_never_ends_in_a_crash(draw: st.
         lambda: list(merkle.entries_of(bounded, root(nodes))),
         lambda: list(merkle.walk(bounded, root(nodes))),
         lambda: merkle.find(bounded, root(nodes), b"abc"),
-        lambda: list(merkle.diff(bounded, root(nodes), Shelf(nodes), root(nodes))),
+        lambda: list(treediff.diff(bounded, root(nodes), Shelf(nodes), root(nodes))),
         lambda: list(merkle.node_ids(bounded, root(nodes), set())),
     ):
         shelf.taken.clear()

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from workbench import file_node
 
-from provstore import canon, merkle, records
+from provstore import canon, merkle, records, treediff
 from provstore.errors import CanonError, MalformedError
 from provstore.ids import RawId, record_id
 from provstore.paths import check_name, name_bytes, name_fields, show, unshow
@@ -222,7 +222,7 @@ def test_a_difference_applied_gives_the_other_side(count: int, data: st.DataObje
     )
     applied = {name: node(name, content) for name, content in first.items()}
     changed = []
-    for path, x, y in merkle.diff(shelf.fetch, a, shelf.fetch, b):
+    for path, x, y in treediff.diff(shelf.fetch, a, shelf.fetch, b):
         changed.append(path)
         assert applied.get(path) == x
         assert x != y
@@ -232,8 +232,8 @@ def test_a_difference_applied_gives_the_other_side(count: int, data: st.DataObje
             applied[path] = y
     assert applied == {name: node(name, content) for name, content in second.items()}
     assert changed == sorted(changed)
-    back = [(path, y, x) for path, x, y in merkle.diff(shelf.fetch, b, shelf.fetch, a)]
-    assert back == list(merkle.diff(shelf.fetch, a, shelf.fetch, b))
+    back = [(path, y, x) for path, x, y in treediff.diff(shelf.fetch, b, shelf.fetch, a)]
+    assert back == list(treediff.diff(shelf.fetch, a, shelf.fetch, b))
 
 
 def test_a_difference_opens_only_what_differs() -> None:
@@ -242,7 +242,7 @@ def test_a_difference_opens_only_what_differs() -> None:
     a = shelf.add(merkle.build([node(name) for name in found]))
     b = shelf.add(merkle.build([node(name, int(name == found[777])) for name in found]))
     shelf.fetched = 0
-    assert [path for path, _, _ in merkle.diff(shelf.fetch, a, shelf.fetch, b)] == [found[777]]
+    assert [path for path, _, _ in treediff.diff(shelf.fetch, a, shelf.fetch, b)] == [found[777]]
     assert shelf.fetched <= 10
 
 
