@@ -20,7 +20,7 @@ from provstore.files.root import ROW, Root, pack_row
 from provstore.files.threads import on_threads
 from provstore.files.walk import Walker, refuse_inside
 from provstore.ids import RawId
-from provstore.merkle import Change, Fetch
+from provstore.merkle import Fetch
 from provstore.paths import show
 from provstore.records.packet import Entry
 from provstore.records.tree import TreeEntry, TreeLeaf
