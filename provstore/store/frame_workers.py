@@ -17,7 +17,8 @@ from blake3 import blake3
 
 from provstore.errors import ProvError
 from provstore.store.frame_check import check_frame
-from provstore.store.pack import PackStore, WholeFrame
+from provstore.store.pack import PackStore
+from provstore.store.pack_format import WholeFrame
 
 WORTH_BYTES: Final = 16 << 20
 """Fewer plain bytes than this are checked in this process: a worker takes as long to start."""

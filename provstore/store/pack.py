@@ -4,20 +4,19 @@ import errno
 import itertools
 import os
 import stat
-import struct
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 from blake3 import blake3
 
 from provstore.errors import NotFoundError, NotHeldError, PackError
-from provstore.ids import Algorithm, Buffer, Digests, RawId
+from provstore.ids import Algorithm, Buffer, RawId
 from provstore.paths import show
 from provstore.store import frame
 from provstore.store import pack_format as form
 from provstore.store.frame_cache import FrameCache
-from provstore.store.pack_format import PackRow
+from provstore.store.pack_format import PackRow, WholeFrame
 from provstore.store.protocol import Location, Moment, ObjectInfo, RefChange, StoreStats, Unit
 from provstore.store.rows import MAX_RECORD_BYTES
 from provstore.store.runs import Laid, Piece, Run
@@ -34,18 +33,6 @@ INDEX_BYTES: Final = 64 << 20
 
 MANY_LOOKUPS: Final = 64
 """Look-ups after which reading the whole index costs less than looking further."""
-
-
-class WholeFrame(NamedTuple):
-    """A frame whose plain bytes are whole objects, one after the other.
-
-    Attributes:
-        position: of the frame in the file.
-        members: what the index states of each object, in the order of their bytes.
-    """
-
-    position: int
-    members: tuple[Digests, ...]
 
 
 class PackStore:
@@ -258,26 +245,8 @@ class PackStore:
 
         What the index states is unchecked, the frames too.
         """
-        order = struct.Struct(">QIQ")
-        places = [
-            order.pack(position, offset, size) + id + sha256
-            for data in self._row_batches()
-            for id, sha256, size, position, offset, kind in form.ROW.iter_unpack(data)
-            if kind == form.OBJECT
-        ]
-        places.sort()
-        for key, rows in itertools.groupby(places, lambda place: place[:8]):
-            end = 0
-            members = []
-            for row in rows:
-                _, offset, size = order.unpack_from(row)
-                if offset != end:
-                    break
-                end += size
-                members.append(Digests(row[order.size : order.size + 32], row[order.size + 32 :], size))
-            else:
-                if end <= frame.MAX_PLAIN:
-                    yield WholeFrame(int.from_bytes(key, "big"), tuple(members))
+        rows = (fields for data in self._row_batches() for fields in form.ROW.iter_unpack(data))
+        return form.whole_frames(PackRow(*fields) for fields in rows)
 
     def packed_frame(self, position: int) -> bytes:
         """Return the frame at a position as it is stored, unchecked.

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from provstore.errors import NewerFormatError, PackError
-from provstore.ids import RawId
+from provstore.ids import Digests, RawId
 from provstore.store.runs import Laid, Piece
 
 FORMAT: Final = 1
@@ -57,6 +57,18 @@ class PackRow(NamedTuple):
     position: int
     offset_bytes: int
     kind: int
+
+
+class WholeFrame(NamedTuple):
+    """A frame whose plain bytes are whole objects, one after the other.
+
+    Attributes:
+        position: of the frame in the file.
+        members: what the index states of each object, in the order of their bytes.
+    """
+
+    position: int
+    members: tuple[Digests, ...]
 
 
 class Layout(NamedTuple):
@@ -183,3 +195,28 @@ def pieces(wanted: bytes, plain: bytes) -> Iterator[Piece]:
     """Yield objects out of the plain bytes of their frame."""
     for id, sha256, size, _, offset, _ in ROW.iter_unpack(wanted):
         yield Piece(id, sha256, size, plain[offset : offset + size])
+
+
+_PLACE: Final = struct.Struct(">QIQ")
+
+
+def whole_frames(rows: Iterable[PackRow]) -> Iterator[WholeFrame]:
+    """Yield, in the order of the file, each frame that holds nothing but whole objects, by the index."""
+    places = [
+        _PLACE.pack(position, offset, size) + id + sha256
+        for id, sha256, size, position, offset, kind in rows
+        if kind == OBJECT
+    ]
+    places.sort()
+    for key, members in groupby(places, lambda place: place[:8]):
+        end = 0
+        found = []
+        for member in members:
+            _, offset, size = _PLACE.unpack_from(member)
+            if offset != end:
+                break
+            end += size
+            ids = member[_PLACE.size :]
+            found.append(Digests(ids[:32], ids[32:], size))
+        else:
+            yield WholeFrame(int.from_bytes(key, "big"), tuple(found))

@@ -24,6 +24,7 @@ from provstore.merkle import Fetch
 from provstore.paths import show
 from provstore.records.packet import Entry
 from provstore.records.tree import TreeEntry, TreeLeaf
+from provstore.treediff import Change
 
 WORTH_HELPERS_FILES: Final = 2000
 """An entry of fewer files is held to its tree before a helper has begun."""

@@ -11,7 +11,8 @@ from provstore.reports import UnpackReport
 from provstore.store import frame, objects
 from provstore.store.frame_workers import FrameWorkers
 from provstore.store.opening import open_pack
-from provstore.store.pack import PackStore, WholeFrame
+from provstore.store.pack import PackStore
+from provstore.store.pack_format import WholeFrame
 from provstore.store.protocol import Reader, Stage, Store
 from provstore.verbs.closing import Closure, Latest, Needed
 
