@@ -10,7 +10,7 @@ from provstore.store.blobs import remove_quietly, temporary_path
 from provstore.store.rows import Place
 from provstore.store.system import refused
 
-MEMORY_BYTES: Final = 16 << 20
+MEMORY_BYTES: Final = 4 << 20
 """Stored bytes of frames that stay in memory."""
 
 RECORD_LEVEL: Final = 1

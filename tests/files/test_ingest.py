@@ -34,7 +34,7 @@ from provstore.files import hashing, pool
 from provstore.files.root import pack_row
 from provstore.ids import digests, object_id, to_raw
 from provstore.reports import SealReport
-from provstore.store import objects
+from provstore.store import gathering, objects
 from provstore.store.lmdb_store import LmdbStore
 from provstore.store.memory import MemoryStore
 from provstore.store.protocol import Store
@@ -80,8 +80,10 @@ def test_every_byte_is_read_and_hashed_once(store: Store, tmp_path: Path) -> Non
 
 
 def test_the_kernel_counts_each_byte_once(lmdb: LmdbStore, tmp_path: Path) -> None:
+    """Of less than a stage keeps in memory: what it spools to a file is read back."""
     dice = random.Random(2)
-    place = plant(tmp_path / "t", {f"f{n}": dice.randbytes(20_000) for n in range(400)})
+    place = plant(tmp_path / "t", {f"f{n}": dice.randbytes(10_000) for n in range(400)})
+    assert total(place) < gathering.MEMORY_BYTES
     plant(place, {"large": dice.randbytes(12 << 20)})
 
     def asked() -> int:
