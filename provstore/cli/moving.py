@@ -154,16 +154,18 @@ def export(
     """
     from provstore.cli.opening import packet_of
     from provstore.report.exits import exit_code
-    from provstore.verbs.exporting import export, write_export
-    from provstore.verbs.generating import FORMATS
+    from provstore.verbs.exporting import FORMATS, export, write_export
+    from provstore.verbs.generating import FORMATS as DOCUMENTS
 
     out = console(ctx, store, as_json, quiet)
     if document is not None:
         name, form = document, _one_form(name, form)
     if form is None:
         raise UsageError("--format is needed: it says in which form to write")
-    if form in FORMATS:
+    if form in DOCUMENTS:
         _export_document(out, name, form, output)
+    if form not in FORMATS:
+        raise UsageError(f"format {form!r} is unknown; known are {', '.join((*FORMATS, *DOCUMENTS))}")
     with packet_of(out, name) as (reader, packet, _):
         data, report = export(reader, packet, form)
     if output is not None:

@@ -8,6 +8,7 @@ import typer
 from provstore.cli import options
 from provstore.cli.app import console
 from provstore.cli.commands import room
+from provstore.cli.console import Console
 from provstore.cli.options import Json, Only, Output, Packet, Policy, Quiet, Store, notes
 from provstore.errors import UsageError
 
@@ -50,7 +51,7 @@ def verify(
     from provstore.report.verdicts import verify_lines
 
     out = console(ctx, store, as_json, quiet)
-    proof = None if checksums else _proof_file(name, file)
+    proof = None if checksums else _proof_file(out, name, file)
     if checksums is not None:
         from provstore.verbs.comparing import verify_checksums
 
@@ -80,8 +81,8 @@ def _refuse(what: str, given: dict[str, object]) -> None:
         raise UsageError(f"{', '.join(wrong)} does not go with {what}")
 
 
-def _proof_file(name: str | None, file: str | None) -> str | None:
-    """Return the proof file that is meant, or None when a packet is.
+def _proof_file(out: Console, name: str | None, file: str | None) -> str | None:
+    """Return the proof file that is meant, or None when a packet is; a ref is one, whatever lies there.
 
     Raises:
         UsageError: nothing to verify, or one argument too many.
@@ -94,9 +95,13 @@ def _proof_file(name: str | None, file: str | None) -> str | None:
         return file
     if not os.path.isfile(name):
         return None
+    from provstore.cli.opening import any_store
     from provstore.files.hashing import read_file
 
-    return name if read_file(name, 0) == b"{" else None
+    if read_file(name, 0) != b"{":
+        return None
+    with any_store(out, name) as store:
+        return None if store is not None and store.ref(name) is not None else name
 
 
 @commands.command(epilog=notes("prov prove run-7 evidence/status.txt -o status.proof"))
