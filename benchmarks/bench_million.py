@@ -12,9 +12,12 @@ from rows import Finding, Goal, Row, row
 from setting import ENTRIES, Setting
 
 import provstore
+from provstore.graph.nodes import Node
+from provstore.graph.questions import walking
 from provstore.ids import Digests, RawId
 from provstore.store import objects
 from provstore.verbs.closing import Closure
+from provstore.verbs.refreshing import refresh
 
 RELATIONS: Final = 5
 """Packets that hold each object, and so relations for each object."""
@@ -23,6 +26,7 @@ PACKET: Final = 1000
 """Files of a packet."""
 
 LOOKUPS: Final = 20_000
+USES: Final = 200
 REPEATS: Final = 5
 BATCH: Final = 100_000
 
@@ -31,6 +35,7 @@ LOOKUP: Final = "lookup"
 FIRST: Final = "lookup, first touch of its page"
 BY_SHA256: Final = "lookup by SHA-256 prefix"
 CLOSURE: Final = "closure of a packet"
+USED_BY: Final = "used-by of an object"
 
 P9_OPEN: Final = Goal("open", 1.0, "ms", bound="mapping the index and opening its databases")
 P9_LOOKUP: Final = Goal("lookup of an object", 5.0, "us", bound="one read transaction, and Python around it")
@@ -40,7 +45,9 @@ P9_CLOSURE: Final = Goal(
     "ms",
     bound="decoding and checking each record",
 )
-P9_USED_BY: Final = Goal("used-by of an object", 1.0, "ms")
+P9_USED_BY: Final = Goal(
+    "used-by of an object", 1.0, "ms", bound="one look at the index for each of the four levels above a file"
+)
 
 
 def many_objects(setting: Setting) -> Row:
@@ -49,13 +56,16 @@ def many_objects(setting: Setting) -> Row:
     store = setting.fresh("store")
     setting.say(f"making a store of {count} objects")
     ids, packet_ids = _make(store, count)
+    setting.say("making the index of its graph")
+    with closing(provstore.open_store(store)) as target:
+        refresh(target).graph.close()
     chance = random.Random(data.SEED)
     timings = alternate(_cases(store, ids, packet_ids, chance), setting.rounds * REPEATS, setting.say)
     findings = [
         Finding(P9_OPEN, timings.time(OPEN, 1e3)),
         Finding(P9_LOOKUP, timings.time(LOOKUP, 1e6)),
         Finding(P9_CLOSURE, timings.time(CLOSURE, 1e3)),
-        Finding(P9_USED_BY, None, "comes with the questions over relations"),
+        Finding(P9_USED_BY, timings.time(USED_BY, 1e3)),
     ]
     size = (store / "data.mdb").stat().st_size
     facts = {"objects": count, "relations": len(packet_ids) * PACKET, "index bytes/object": size / count}
@@ -122,10 +132,30 @@ def _cases(store: Path, ids: list[Digests], made: list[RawId], chance: random.Ra
 
             return call(run)
 
+    def used_by(_: int) -> Sample:
+        wanted = [Node("object", found.sha256.hex()) for found in chance.choices(ids, k=USES)]
+        with (
+            closing(provstore.open_store(store, writable=False)) as reader,
+            closing(refresh(reader).graph) as graph,
+        ):
+
+            def run() -> None:
+                for node in wanted:
+                    number = graph.number(node)
+                    packets_of = number is not None and [
+                        use for use in walking.uses(graph, number) if use.node.kind == "packet"
+                    ]
+                    if not packets_of:
+                        raise CommandFailedError("an object is in no packet")
+
+            sample = call(run)
+        return sample._replace(seconds=sample.seconds / USES, cpu_seconds=sample.cpu_seconds / USES)
+
     return [
         Case(OPEN, lambda _: call(open_once, 20)),
         Case(LOOKUP, lambda _: lookup(warm=True)),
         Case(FIRST, lambda _: lookup(warm=False)),
         Case(BY_SHA256, by_sha256),
         Case(CLOSURE, closure),
+        Case(USED_BY, used_by),
     ]

@@ -18,6 +18,7 @@ from typing import Final
 import bench_again
 import bench_diff
 import bench_first
+import bench_graph
 import bench_logs
 import bench_memory
 import bench_million
@@ -51,6 +52,7 @@ ROWS: Final[dict[str, Callable[[Setting], Row]]] = {
     "P12": bench_pack.pack_tree,
     "P13": bench_verdict.verdict,
     "P14": bench_serverlog.facts_of_logs,
+    "P15": bench_graph.questions,
     "W3": bench_logs.seal_logs,
 }
 

@@ -34,7 +34,7 @@ DOCUMENT_KINDS: Final = frozenset(
 READERS: Final = ("identity", "lock", "loaded", "oracle")
 """Evidence readers whose files name other files; see :func:`provstore.evidence.recognising.recognise`."""
 
-_OPAQUE: Final = frozenset(("source-tree", "native", "model", "python-env", "file"))
+OPAQUE: Final = frozenset(("source-tree", "native", "model", "python-env", "file"))
 """Kinds of directories whose members are never looked into for relations."""
 
 _HEX_64: Final = re.compile(r"[0-9a-f]{64}")
@@ -280,7 +280,7 @@ def reader_of(kind: str, place: str) -> str | None:
         >>> reader_of("evidence", "run/identity.txt"), reader_of("model", "lock.json")
         ('identity', None)
     """
-    if kind in _OPAQUE:
+    if kind in OPAQUE:
         return None
     found = recognise(kind, place)
     return found.reader if found is not None and found.reader in READERS else None

@@ -94,6 +94,12 @@ class Index(Protocol):
             kinds: only of these kinds.
         """
 
+    def neighbours(self, numbers: Sequence[int], *, back: bool = False) -> Iterator[tuple[int, int]]:
+        """Yield what :meth:`edges` yields as two numbers, the node asked for and the other; quicker still."""
+
+    def degree(self, numbers: Iterable[int], *, back: bool = False) -> int:
+        """Return how many edges :meth:`edges` would yield for these nodes, without reading them."""
+
     def nodes_at(self, numbers: Iterable[int]) -> list[Node]:
         """Return the nodes with these numbers, in their order; raises as :meth:`node` does."""
 

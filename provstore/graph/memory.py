@@ -72,6 +72,16 @@ class MemoryIndex:
             for edge in _edges(table.get(number, []), kinds):
                 yield number, edge
 
+    def neighbours(self, numbers: Sequence[int], *, back: bool = False) -> Iterator[tuple[int, int]]:
+        """Yield the nodes at the other ends of the edges of many nodes, with the node they were asked for."""
+        table = self._into if back else self._out
+        return ((number, node) for number in sorted(numbers) for _, node, _ in table.get(number, ()))
+
+    def degree(self, numbers: Iterable[int], *, back: bool = False) -> int:
+        """Return how many edges these nodes have."""
+        table = self._into if back else self._out
+        return sum(len(table.get(number, ())) for number in numbers)
+
     def statement(self, number: int) -> Statement:
         """Return where a relation is stated."""
         if not 0 <= number < len(self._statements):

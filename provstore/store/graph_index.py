@@ -4,6 +4,7 @@ Everything in it can be derived again, so whatever is wrong with it has one cure
 """
 
 import contextlib
+import heapq
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -94,15 +95,26 @@ class GraphIndex:
         self, numbers: Sequence[int], *, back: bool = False, kinds: frozenset[RelationKind] | None = None
     ) -> Iterator[tuple[int, Edge]]:
         """Yield the edges of many nodes, with the node they were asked for."""
-        table = "into" if back else "out"
         ranks = None if kinds is None else frozenset(map(rows.rank_of, kinds))
+        for pairs in self._pairs(numbers, back=back):
+            yield from rows.numbered_edges(pairs, ranks)
+
+    def neighbours(self, numbers: Sequence[int], *, back: bool = False) -> Iterator[tuple[int, int]]:
+        """Yield the nodes at the other ends of the edges of many nodes, with the node they were asked for."""
+        for pairs in self._pairs(numbers, back=back):
+            yield from rows.neighbours(pairs)
+
+    def _pairs(self, numbers: Sequence[int], *, back: bool) -> Iterator[bytes]:
+        table = "into" if back else "out"
         ordered = sorted(numbers)
         for at in range(0, len(ordered), _ASKED):
             keys = [rows.number_key(number) for number in ordered[at : at + _ASKED]]
-            pairs = self._env.read(lambda txn: txn.get_pairs(table, keys, rows.EDGE_BYTES))  # noqa: B023
-            for number, rank, node, statement in rows.edges_of(pairs):
-                if ranks is None or rank in ranks:
-                    yield number, Edge(rows.kind_of(rank), node, statement)
+            yield self._env.read(lambda txn: txn.get_pairs(table, keys, rows.EDGE_BYTES))  # noqa: B023
+
+    def degree(self, numbers: Iterable[int], *, back: bool = False) -> int:
+        """Return how many edges these nodes have."""
+        keys = [rows.number_key(number) for number in numbers]
+        return self._env.read(lambda txn: txn.count_pairs("into" if back else "out", keys))
 
     def statement(self, number: int) -> Statement:
         """Return where a relation is stated."""
@@ -112,14 +124,27 @@ class GraphIndex:
 
     def nodes(self, kind: NodeKind, prefix: str = "") -> Iterator[tuple[int, Node]]:
         """Yield the nodes of a kind whose keys begin with a prefix, sorted by key."""
-        start = end = rows.prefix_key(kind, prefix)
+        found = (self._texts(kind, prefix), self._digests(kind, prefix))
+        yield from heapq.merge(*found, key=lambda pair: pair[1].key)
+
+    def _texts(self, kind: NodeKind, prefix: str) -> Iterator[tuple[int, Node]]:
+        start = rows.text_range(kind, prefix)
         for key, value in self._iterate("numbers", start):
-            if not key.startswith(end):
+            if not key.startswith(start):
                 return
             number = int.from_bytes(value, "big")
             found = self.node(number) if rows.is_cut(key) else rows.node(key)
             if found.key.startswith(prefix):
                 yield number, found
+
+    def _digests(self, kind: NodeKind, prefix: str) -> Iterator[tuple[int, Node]]:
+        limits = rows.digest_range(kind, prefix)
+        if limits is None:
+            return
+        for key, value in self._iterate("numbers", limits[0]):
+            if key > limits[1]:
+                return
+            yield int.from_bytes(value, "big"), rows.node(key)
 
     def stated(self) -> Iterator[tuple[str, Statements]]:
         """Yield what every document states, with the hex id of its object."""

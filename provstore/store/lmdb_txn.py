@@ -149,6 +149,14 @@ class Txn:
             self._txn.cursor(handle).getmulti(keys, dupdata=True, dupfixed_bytes=width, keyfixed=True)
         )
 
+    def count_pairs(self, database: str, keys: Sequence[bytes]) -> int:
+        """Return how many pairs some keys have together."""
+        handle = self._databases.get(database)
+        if handle is None:
+            return 0
+        cursor = self._txn.cursor(handle)
+        return sum(cursor.count() for key in keys if cursor.set_key(key))
+
     def scan_pairs(self, database: str, key: bytes, start: bytes = b"") -> Iterator[bytes]:
         """Yield the duplicates of a key from ``start`` on; must end inside the transaction."""
         handle = self._databases.get(database)

@@ -1,7 +1,7 @@
 """What a packet needs and what of it is not here, role by role and for each kind of replay."""
 
 from collections.abc import Iterator
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from provstore.errors import FrameError, IntegrityError, MalformedError, NotFoundError, StoreDamagedError
 from provstore.ids import RawId, to_raw
@@ -59,16 +59,6 @@ _INSIDE_EVIDENCE: Final = frozenset[Kind](("benchmark-log", "oracle"))
 _BROKEN: Final = (FrameError, IntegrityError, MalformedError, NotFoundError, StoreDamagedError)
 
 
-class _Count(NamedTuple):
-    """Sums over the files of one entry."""
-
-    files: int = 0
-    held: int = 0
-    held_bytes: int = 0
-    fetch_bytes: int = 0
-    unsized: int = 0
-
-
 def closure(reader: Reader, packet: RawId, *, missing: bool = False) -> ClosureReport:
     """Return what a packet needs, what of it is here, and what is to be fetched from where.
 
@@ -121,22 +111,32 @@ class _Look:
     def entry(self, entry: Entry) -> RoleNeed:
         """Return what is here of one entry and what is not."""
         places: dict[str, None] = {}
-        count = _Count()
+        files = held = held_bytes = fetch_bytes = unsized = 0
         for node in self._members(entry):
-            count = self._add(entry, node, count, places)
+            files += 1
+            raw = to_raw(node.blake3) if node.blake3 is not None and node.state is None else None
+            info = None if raw is None else self._reader.info(raw)
+            if info is not None and info.placement != "external":
+                held += 1
+                held_bytes += info.size_bytes
+                continue
+            if raw is not None and info is not None and len(places) < _PLACES:
+                places.update(dict.fromkeys(show(found.path) for found in self._reader.locations(raw)))
+            size = node.size_bytes if node.size_bytes is not None or info is None else info.size_bytes
+            fetch_bytes += size or 0
+            unsized += size is None
         # A directory of which only a commit or a revision is known has files that nobody listed.
-        unlisted = entry.tree is None and count.files == 0 and entry.custody == "declared"
-        bare = unlisted and bool(entry.pins or entry.origins)
+        bare = not files and entry.tree is None and bool(entry.pins or entry.origins)
         return RoleNeed(
             role=entry.role,
             kind=entry.kind,
             custody=entry.custody,
-            files=count.files,
-            held=count.held,
-            missing=count.files - count.held + bare,
-            held_bytes=count.held_bytes,
-            fetch_bytes=count.fetch_bytes,
-            unsized=count.unsized + bare,
+            files=files,
+            held=held,
+            missing=files - held + bare,
+            held_bytes=held_bytes,
+            fetch_bytes=fetch_bytes,
+            unsized=unsized + bare,
             origins=tuple(dict.fromkeys(_origins(entry))),
             places=tuple(places)[:_PLACES],
             levels=tuple(level for level, kinds in LEVELS.items() if entry.kind in kinds),
@@ -149,22 +149,6 @@ class _Look:
                     yield member.node
         except _BROKEN as error:
             self.broken.append(f"{entry.role}: {error.message}")
-
-    def _add(self, entry: Entry, node: TreeEntry, count: _Count, places: dict[str, None]) -> _Count:
-        raw = to_raw(node.blake3) if node.blake3 is not None and node.state is None else None
-        info = None if raw is None else self._reader.info(raw)
-        size = node.size_bytes if node.size_bytes is not None else (info.size_bytes if info else None)
-        if info is not None and info.placement != "external":
-            return count._replace(
-                files=count.files + 1, held=count.held + 1, held_bytes=count.held_bytes + info.size_bytes
-            )
-        if raw is not None and info is not None and len(places) < _PLACES:
-            places.update(dict.fromkeys(show(location.path) for location in self._reader.locations(raw)))
-        return count._replace(
-            files=count.files + 1,
-            fetch_bytes=count.fetch_bytes + (size or 0),
-            unsized=count.unsized + (size is None),
-        )
 
 
 def _origins(entry: Entry) -> Iterator[str]:

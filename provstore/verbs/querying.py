@@ -139,22 +139,13 @@ def why(asked: Asked, a: str, b: str) -> WhyReport:
     """
     one, other = node_of(asked, a), node_of(asked, b)
     start, end = number_of(asked, one), number_of(asked, other)
-    graph = asked.graph
-    direction = "forward"
-    steps = walking.path(graph, start, end)
-    if steps is None:
-        direction = "backward"
-        back = walking.path(graph, end, start)
-        steps = None if back is None else back[::-1]
-    if steps is None:
-        direction = "mixed"
-        steps = walking.path(graph, start, end, both=True)
+    found = walking.connection(asked.graph, start, end)
     return WhyReport(
         a=str(one),
         b=str(other),
-        connected=steps is not None,
-        direction=None if steps is None else direction,  # type: ignore[arg-type]
-        steps=tuple(shown(asked.reader, step) for step in steps or ()),
+        connected=found is not None,
+        direction=None if found is None else found[0],
+        steps=() if found is None else tuple(shown(asked.reader, step) for step in found[1]),
     )
 
 

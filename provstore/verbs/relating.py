@@ -173,6 +173,7 @@ class Relating:
 
     def _tree(self, entry: Entry, tree: RawId) -> None:
         todo = [(b"", tree)]
+        named = entry.custody == "held" and entry.kind not in deriving.OPAQUE
         while todo:
             path, id = todo.pop()
             if id.hex() in self._known:
@@ -186,11 +187,10 @@ class Relating:
                 todo += [(path, to_raw(child.tree)) for child in found.node.children]
                 continue
             for name, member in zip(found.names, found.node.entries, strict=True):
-                place = join(path, name)
                 if member.tree is not None:
-                    todo.append((place, to_raw(member.tree)))
-                elif member.blake3 is not None and member.state is None and entry.custody == "held":
-                    reader = deriving.reader_of(entry.kind, show(place))
+                    todo.append((join(path, name), to_raw(member.tree)))
+                elif named and member.blake3 is not None and member.state is None:
+                    reader = deriving.reader_of(entry.kind, show(join(path, name)))
                     if reader is not None:
                         self._evidence(member.blake3, _Reading(reader))
 

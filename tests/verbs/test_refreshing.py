@@ -455,7 +455,7 @@ def test_an_index_that_is_a_byte_off_is_found_by_its_check(store: LmdbStore, tmp
     refresh(store).graph.close()
     path = tmp_path / "s/graph/data.mdb"
     data = path.read_bytes()
-    key = object_node(b"same").key.encode()
+    key = bytes.fromhex(object_node(b"same").key)
     at = data.rindex(key)
     path.write_bytes(data[:at] + b"0" * 8 + data[at + 8 :])
     index = refresh(store).graph
@@ -477,7 +477,7 @@ def test_fsck_says_whether_the_index_is_whole_and_repair_removes_one_that_is_not
     assert repair(store).graph == "whole"  # it lags behind, and that is no damage
     path = tmp_path / "s/graph/data.mdb"
     data = path.read_bytes()
-    at = data.rindex(object_node(b"same").key.encode())
+    at = data.rindex(bytes.fromhex(object_node(b"same").key))
     path.write_bytes(data[:at] + b"0" * 8 + data[at + 8 :])
     report = fsck(store)
     assert (report.graph, report.damaged) == ("damaged", ())

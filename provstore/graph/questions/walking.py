@@ -1,7 +1,7 @@
 """Walks over relations: who refers to something, what it leads to, how two things are connected."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from provstore.graph.index import OWN, Edge, Index
 from provstore.graph.nodes import Node
@@ -95,28 +95,33 @@ class _Side:
     """One side of a search from both ends."""
 
     def __init__(self, index: Index, start: int, *, back: bool, both: bool) -> None:
-        self.came: dict[int, tuple[int, Edge, bool] | None] = {start: None}
+        self.came: dict[int, tuple[int, bool] | None] = {start: None}
         self.level = [start]
         self._index = index
         self._ways = (False, True) if both else (back,)
 
+    def cost(self) -> int:
+        """Return how many relations the next step would look at."""
+        return sum(self._index.degree(self.level, back=back) for back in self._ways)
+
     def grow(self, other: "_Side") -> int | None:
         """Go one relation further; return the first node, by kind and key, at which both meet, or None."""
-        found: dict[int, tuple[int, Edge, bool]] = {}
+        came = self.came
+        found: dict[int, tuple[int, bool]] = {}
         for back in self._ways:
-            for at, edge in self._index.edges(self.level, back=back):
-                if edge.node not in self.came and edge.node not in found:
-                    found[edge.node] = at, edge, back
-        self.came.update(found)
+            for at, number in self._index.neighbours(self.level, back=back):
+                if number not in came and number not in found:
+                    found[number] = at, back
+        came.update(found)
         self.level = list(found)
-        return min((number for number in found if number in other.came), key=self._index.node, default=None)
+        return min(found.keys() & other.came.keys(), key=self._index.node, default=None)
 
-    def trail(self, number: int) -> list[tuple[int, int, Edge, bool]]:
+    def trail(self, number: int) -> list[tuple[int, int, bool]]:
         """Return the way from the start to a node: numbers of both ends, and if it was walked back."""
         steps = []
         while (before := self.came[number]) is not None:
-            at, edge, back = before
-            steps.append((at, number, edge, back))
+            at, back = before
+            steps.append((at, number, back))
             number = at
         return steps[::-1]
 
@@ -138,18 +143,43 @@ def path(index: Index, start: int, end: int, *, both: bool = False) -> list[Step
     ahead = _Side(index, start, back=False, both=both)
     behind = _Side(index, end, back=True, both=both)
     while ahead.level and behind.level:
-        one, other = (ahead, behind) if len(ahead.level) <= len(behind.level) else (behind, ahead)
+        # The side that is cheaper to grow: one file that everybody has costs as much as all the others.
+        one, other = (ahead, behind) if ahead.cost() <= behind.cost() else (behind, ahead)
         meeting = one.grow(other)
         if meeting is not None:
             return list(_steps(index, [*ahead.trail(meeting), *reversed(behind.trail(meeting))]))
     return None
 
 
-def _steps(index: Index, trail: Iterable[tuple[int, int, Edge, bool]]) -> Iterator[Step]:
-    for at, number, edge, back in trail:
-        here, there = index.nodes_at((at, number))
-        source, target = (there, here) if back else (here, there)
-        yield step(index, source, edge, target)
+def _steps(index: Index, trail: Iterable[tuple[int, int, bool]]) -> Iterator[Step]:
+    for at, number, back in trail:
+        source, target = (number, at) if back else (at, number)
+        here, there = index.nodes_at((source, target))
+        yield step(index, here, _between(index, source, target), there)
+
+
+def _between(index: Index, source: int, target: int) -> Edge:
+    """Return the first relation from one node to another, looked up from the end that has fewer."""
+    if index.degree((source,)) <= index.degree((target,), back=True):
+        return min(edge for _, edge in index.edges((source,)) if edge.node == target)
+    found = min(edge for _, edge in index.edges((target,), back=True) if edge.node == source)
+    return found._replace(node=target)
+
+
+Direction = Literal["forward", "backward", "mixed"]
+"""How a way goes: along its relations as they are stated, against all of them, or both."""
+
+
+def connection(index: Index, start: int, end: int) -> tuple[Direction, list[Step]] | None:
+    """Return a shortest way between two nodes, or None: along the relations, else against them, else both."""
+    ahead = path(index, start, end)
+    if ahead is not None:
+        return "forward", ahead
+    back = path(index, end, start)
+    if back is not None:
+        return "backward", back[::-1]
+    mixed = path(index, start, end, both=True)
+    return None if mixed is None else ("mixed", mixed)
 
 
 class Shared(NamedTuple):
