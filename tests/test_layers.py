@@ -247,6 +247,7 @@ ORDER: tuple[str, ...] = (
     "provstore.graph.rules.checking",
     "provstore.graph.rules.examples",
     "provstore.graph.following",
+    "provstore.graph.joined",
     # host
     "provstore.host",
     "provstore.host.dimensions",

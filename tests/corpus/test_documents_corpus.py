@@ -8,12 +8,14 @@ import pytest
 
 from provstore.graph.documents.facts import facts_of
 from provstore.graph.documents.reading import Reading, read_any
+from provstore.graph.joined import joined_conventions
 from provstore.reports.imported import ImportReport
 from provstore.store import objects
 from provstore.store.memory import MemoryStore
 from provstore.verbs.document_files import ImportOptions
 from provstore.verbs.generating import generate
 from provstore.verbs.importing import import_documents
+from provstore.verbs.refreshing import refresh
 
 LAB = "b70-lab"
 REGISTRY = "local-ai-registry"
@@ -157,6 +159,21 @@ def test_the_page_joins_the_lab_through_the_run(imported: tuple[MemoryStore, Imp
         ("94.92003934159611", "legacy-inclusive-events", "93.97083894818014"),
     }
     assert all(RUN in item.reason for item in report.conventions if SWEEP in item.measurement)
+
+
+def test_imports_one_after_the_other_join_as_well(corpus: Path) -> None:
+    """The page first, the record of the lab later: the index of the store tells both conventions."""
+    store = MemoryStore()
+    import_documents(store, [corpus.parent / "seeds/002_63ecfc2629612d79.txt"])
+    import_documents(store, [corpus / LAB / RECORD_102], ImportOptions(root=corpus / LAB))
+    import_documents(store, [corpus / LAB / "families/laguna-s.json"], ImportOptions(root=corpus / LAB))
+    graph = refresh(store).graph
+    told = {(item.value, item.convention, item.conventional) for item in joined_conventions(graph)}
+    graph.close()
+    assert told == {
+        ("94.9", "legacy-inclusive-events", "93.97083894818014"),
+        ("101.94172124017027", "conventional-intervals", "101.94172124017027"),
+    }
 
 
 def test_the_page_shows_the_configured_maximum(seeds: Path) -> None:

@@ -6,7 +6,7 @@ shown with fewer digits is the same when it is the other rounded to them.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Final, NamedTuple
 
@@ -62,8 +62,21 @@ class Conventions:
                 runs.setdefault(edge.source.key, set()).add(edge.target.key)
             elif edge.kind == "states":
                 place = edge.source.key
-        for item in understood.statements.measurements:
-            anchored = _Anchored(item, frozenset(runs.get(item.key, ())), place)
+        observed = {key: frozenset(found) for key, found in runs.items()}
+        self.take(understood.statements.measurements, observed, place)
+
+    def take(
+        self, measurements: Iterable[Measurement], runs: Mapping[str, frozenset[str]], place: str
+    ) -> None:
+        """Take in the measurements of one document.
+
+        Args:
+            measurements: what it states.
+            runs: leaderboard runs by key of the measurement that was observed there.
+            place: key of the path node of the document.
+        """
+        for item in measurements:
+            anchored = _Anchored(item, runs.get(item.key, frozenset()), place)
             (self._with if item.convention else self._without).append(anchored)
 
     def joined(self) -> Iterator[Joined]:
