@@ -37,7 +37,10 @@ from provstore.verbs.collecting import gc
 from provstore.verbs.comparing import verify_against, verify_checksums
 from provstore.verbs.diffing import side
 from provstore.verbs.doctoring import doctor
+from provstore.verbs.document_files import ImportOptions
 from provstore.verbs.exporting import export
+from provstore.verbs.generating import generate
+from provstore.verbs.importing import import_documents
 from provstore.verbs.listing import cat, cat_object, log, ls, stats
 from provstore.verbs.listing import show_packet as show
 from provstore.verbs.locating import Located, locate
@@ -67,6 +70,7 @@ __all__ = [
     "Facts",
     "FsckReport",
     "GcReport",
+    "ImportOptions",
     "Listed",
     "Located",
     "Missing",
@@ -105,6 +109,8 @@ __all__ = [
     "fsck",
     "fsck_for",
     "gc",
+    "generate",
+    "import_documents",
     "init_store",
     "locate",
     "log",
