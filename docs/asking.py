@@ -134,6 +134,20 @@ QUESTIONS: Final = (
             "prov query select --where context=4096",
         ),
     ),
+    Question(
+        "coverage",
+        "The coverage matrices of a family, every cell found from measurements, estimates and closures; "
+        "where the document wrote something else into a cell, `!` says so. A view that fixes no selectors "
+        "takes only what its cells cite. `FAMILY/VIEW` is one matrix.",
+        ("prov query coverage small",),
+    ),
+    Question(
+        "claims",
+        "The state that each claim is in, of one packet or of all that refs name: submitted, reproducing, "
+        "confirmed, adjusted, refuted, stale or withdrawn. It follows from kept verdicts, from packets that "
+        "continue this one, and from what documents take back; nobody types it.",
+        ("prov query claims", "prov query claims small-run-1"),
+    ),
 )
 """Every question, in the order of the page."""
 
@@ -162,12 +176,12 @@ FAMILY: Final = {
         {
             "id": "contexts",
             "label": "contexts",
-            "row_key": "context",
-            "column_key": "cards",
+            "row_axis": {"key": "context", "label": "context"},
+            "column_axis": {"key": "cards", "label": "cards"},
             "rows": [4096],
             "columns": [2],
             "fixed_selectors": {},
-            "cells": {"4096:2": {"state": "lab-screened", "measurement_id": "by-context", "point_x": 4096}},
+            "cells": {"4096:2": {"state": "lab-screened", "evidence_id": "by-context", "point_x": 4096}},
         }
     ],
 }

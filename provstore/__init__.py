@@ -69,6 +69,8 @@ _HOMES = {
     "provstore.verbs.proving": ("prove", "verify_proof"),
     "provstore.verbs.repairing": ("rebuild_index", "repair"),
     "provstore.verbs.restoring": ("restore",),
+    "provstore.verbs.covering": ("claims", "coverage"),
+    "provstore.verbs.scoping": ("scope",),
     "provstore.verbs.sealing": ("SealOptions", "seal_paths", "seal_spec"),
     "provstore.verbs.closures": ("closure",),
     "provstore.verbs.querying": ("asking", "pins", "shared", "stale", "uses", "why"),

@@ -35,6 +35,7 @@ from provstore.verbs.checking import fsck, fsck_for
 from provstore.verbs.closures import closure
 from provstore.verbs.collecting import gc
 from provstore.verbs.comparing import verify_against, verify_checksums
+from provstore.verbs.covering import claims, coverage
 from provstore.verbs.diffing import side
 from provstore.verbs.doctoring import doctor
 from provstore.verbs.document_files import ImportOptions
@@ -49,6 +50,7 @@ from provstore.verbs.proving import prove, verify_proof
 from provstore.verbs.querying import asking, pins, shared, stale, uses, why
 from provstore.verbs.repairing import rebuild_index, repair
 from provstore.verbs.restoring import restore
+from provstore.verbs.scoping import scope
 from provstore.verbs.sealing import SealOptions, seal_spec
 from provstore.verbs.sealing import seal_paths as seal
 from provstore.verbs.surveying import convention, select, timeline
@@ -101,8 +103,10 @@ __all__ = [
     "asking",
     "cat",
     "cat_object",
+    "claims",
     "closure",
     "convention",
+    "coverage",
     "diff",
     "doctor",
     "export",
@@ -128,6 +132,7 @@ __all__ = [
     "repair",
     "resolve",
     "restore",
+    "scope",
     "seal",
     "seal_spec",
     "select",

@@ -25,6 +25,8 @@ QUESTIONS: Final = {
     "convention": ("C",),
     "timeline": ("NAME",),
     "select": (),
+    "coverage": ("FAMILY",),
+    "claims": (),
 }
 """Name of each question and what it is asked of."""
 
@@ -103,7 +105,8 @@ def _check(question: str, given: list[str], options: dict[str, Any]) -> None:
     if question not in QUESTIONS:
         raise UsageError(f"{show(question)!r} is no question; there are {', '.join(QUESTIONS)}")
     wanted = QUESTIONS[question]
-    if len(given) != len(wanted):
+    one_of_all = question == "claims" and len(given) == 1
+    if len(given) != len(wanted) and not one_of_all:
         asked = " ".join(wanted) or "nothing more"
         raise UsageError(f"`prov query {question}` takes {asked}; {len(given)} given")
     for name, value in options.items():
@@ -121,7 +124,8 @@ def _answer(
     own: dict[str, Any],
 ) -> object:
     from provstore.cli.opening import packet_of, reading_store
-    from provstore.verbs import closures, querying, surveying, unpinned
+    from provstore.store.resolving import resolve_packet
+    from provstore.verbs import closures, covering, querying, surveying, unpinned
 
     if question in ("closure", "unpinned"):
         reader, packet, _ = opened.enter_context(packet_of(out, given[0]))
@@ -130,6 +134,11 @@ def _answer(
         return closures.closure(reader, packet, missing=missing)
     reader = opened.enter_context(reading_store(out))
     asked = opened.enter_context(querying.asking(reader))
+    if question == "coverage":
+        return tuple(covering.coverage(asked.reader, asked.graph, given[0]))
+    if question == "claims":
+        only = resolve_packet(reader, given[0]) if given else None
+        return tuple(covering.claims(asked.reader, asked.graph, only))
     if question == "select":
         return surveying.select(asked, where, **own)
     home = surveying if question in ("convention", "timeline") else querying

@@ -148,8 +148,9 @@ def nearest(
 ) -> Near | None:
     """Return the measured point that is nearest to a place; None when nothing was measured.
 
-    Nearest is: fewest of the asked dimensions differing or unstated, then fewest of all dimensions differing,
-    then the smallest ratio between the numbers of those that differ, then fewest unstated, then the key.
+    Nearest is: fewest of the asked dimensions differing, where one that is not stated counts twice, then
+    fewest of all dimensions differing, then the smallest ratio between the numbers of those that differ, then
+    fewest unstated, then the key.
     """
     asked = set(asked)
     best: tuple[tuple[float, ...], str, Near] | None = None
@@ -158,7 +159,7 @@ def nearest(
             found = gaps(place, there, place)
             differing = tuple(gap for gap in found if gap.differs)
             unstated = tuple(gap.dimension for gap in found if not gap.differs)
-            missed = sum(gap.dimension in asked for gap in found)
+            missed = sum(1 if gap.differs else 2 for gap in found if gap.dimension in asked)
             far = sum(_distance(gap) for gap in differing)
             order = (float(missed), float(len(differing)), far, float(len(unstated)))
             near = Near(measurement, point_x, differing, unstated)

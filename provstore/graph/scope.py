@@ -171,7 +171,7 @@ def _apply(rule: Rule, question: Question) -> Decision:
     preserve = named if rule.preserve is None else set(rule.preserve)
     looked = preserve if question.whole else preserve & set(there)
     # What no rule names and this place does not state may be a slip of the pen: not known to be harmless.
-    strange = {name for name in there if name not in preserve and name not in here}
+    strange = set() if question.whole else set(there) - preserve - set(here)
     found = gaps(here, there, looked | strange)
     assumed = () if question.whole else tuple(sorted(preserve - set(there)))
     free = tuple(sorted(set(there) - preserve - strange))

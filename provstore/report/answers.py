@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from provstore.report.scoped import claim_lines, coverage_lines
 from provstore.report.text import NOT_STATED, amount, columns, count, indented, short
 from provstore.reports.asked import (
     AskedStep,
@@ -17,6 +18,7 @@ from provstore.reports.asked import (
     UsesReport,
     WhyReport,
 )
+from provstore.reports.scoped import ClaimLife, CoverageReport
 
 _DIGESTS: Final = ("object", "tree", "packet", "verdict", "commit")
 
@@ -192,7 +194,9 @@ def unpinned_lines(report: UnpinnedReport) -> Iterator[str]:
 
 
 LINES: Final[dict[type, Callable[[Any], Iterable[str]]]] = {
+    ClaimLife: claim_lines,
     ClosureReport: closure_lines,
+    CoverageReport: coverage_lines,
     PinsReport: pins_lines,
     SaidReport: said_lines,
     SharedReport: shared_lines,
@@ -207,4 +211,6 @@ LINES: Final[dict[type, Callable[[Any], Iterable[str]]]] = {
 
 def answer_lines(report: object) -> Iterable[str]:
     """Return an answer as text."""
+    if isinstance(report, tuple):
+        return (line for part in report for line in LINES[type(part)](part))
     return LINES[type(report)](report)

@@ -20,7 +20,7 @@ from provstore.records import FORMATS
 from provstore.report.failures import ErrorDocument
 from provstore.reports import asked
 from provstore.reports.imported import GenerateReport, ImportReport
-from provstore.reports.scoped import ScopeAnswer
+from provstore.reports.scoped import ClaimLife, CoverageReport, ScopeAnswer
 from provstore.verbs.exporting import ExportReport
 from provstore.verbs.spec import PacketSpec
 
@@ -55,6 +55,8 @@ _REPORTS: Final[dict[str, Any]] = {
     "metrics": reports.MetricsReport,
     "pack": reports.PackReport,
     "prove": reports.ProveReport,
+    "query-claims": list[ClaimLife],
+    "query-coverage": list[CoverageReport],
     "query-closure": asked.ClosureReport,
     "query-convention": asked.SaidReport,
     "query-pins": asked.PinsReport,

@@ -96,17 +96,16 @@ def coverage_lines(report: CoverageReport) -> Iterator[str]:
     yield ", ".join(f"{number} {state}" for state, number in report.counts.items())
 
 
-def claims_lines(lives: Iterable[ClaimLife]) -> Iterator[str]:
-    r"""Yield one line a claim, and under it why it is in its state.
+def claim_lines(life: ClaimLife) -> Iterator[str]:
+    r"""Yield the state of one claim, and under it why it is in its state.
 
     Example:
         >>> life = ClaimLife(packet="ab" * 32, name="run", claim="decode", value="1.0", unit="tok/s",
         ...     convention="c", state="submitted", because=("no verdict",))
-        >>> print(*claims_lines([life]), sep="\n")
+        >>> print(*claim_lines(life), sep="\n")
         submitted    run decode = 1.0 tok/s (c)
           no verdict
     """
-    for life in lives:
-        name = life.name or short(life.packet)
-        yield show(f"{life.state:<11}  {name} {life.claim} = {life.value} {life.unit} ({life.convention})")
-        yield from indented(show(text) for text in life.because)
+    name = life.name or short(life.packet)
+    yield show(f"{life.state:<11}  {name} {life.claim} = {life.value} {life.unit} ({life.convention})")
+    yield from indented(show(text) for text in life.because)

@@ -222,6 +222,7 @@ def test_each_command_runs_as_a_program(prov: Prov, tree: Path, place: Path, com
         "pack": "t -o second.pack",
         "prove": "t f -o f.proof",
         "query": "uses t",
+        "scope": "t --where cards=2 --json || [ $? = 3 ]",
         "restore": "t out",
         "seal": "t",
         "show": "t",
