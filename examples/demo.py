@@ -1,4 +1,4 @@
-"""What ``make demo`` runs: seal, judge, catch a fault and a tamper, compare, with ``prov``, in ``demo-out/``.
+"""What ``make demo`` runs: seal, judge, catch a fault and a tamper, compare, ask, with ``prov``, in ``demo-out/``.
 
 It needs no network, no GPU and no data but what the repository ships and this machine's own Python
 environment. Exit code 1 if any step gives another answer than the one it is there to show. An argument names
@@ -154,6 +154,15 @@ def compare() -> None:
     show([lines[0], *facts, *[line for line in lines if line.startswith("stayed: ")]])
 
 
+def transfer() -> None:
+    """Ask what the number says about another place, and what of the packet is not here."""
+    print("6. Does it carry over? A family says what was measured; rules decide; what is missing is listed")
+    prov("import", RUNS / "family.json", "--root", RUNS)
+    ended = prov("scope", "small-run-1", "--where", "cards=1", "--claim", "performance", code=1)
+    show(ended.lines[1:], only=("does-not-transfer  ", "missing  ", "nearest  ", "would change"))
+    show(prov("query", "closure", "small-run-1", "--missing").lines, most=8)
+
+
 def main() -> None:
     """Run every step in a fresh folder."""
     started = time.monotonic()
@@ -168,6 +177,7 @@ def main() -> None:
     fault()
     tamper()
     compare()
+    transfer()
     seconds, store = time.monotonic() - started, os.path.relpath(STORE, ROOT)
     print(f"Done in {seconds:.0f} s. Next: .venv/bin/prov show small-run-1 --verdicts --store {store}")
 
