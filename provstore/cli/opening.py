@@ -10,9 +10,9 @@ from provstore.cli.console import Console
 from provstore.cli.watching import watch
 from provstore.errors import NotAStoreError, UsageError
 from provstore.paths import show
-from provstore.store.opening import STORE_NAME, find_store, init_store, open_store
+from provstore.store.opening import STORE_NAME, find_store, init_store, open_pack, open_store
 from provstore.store.profile import StoreProfile
-from provstore.store.protocol import Store
+from provstore.store.protocol import Reader, Store
 from provstore.verbs.locating import Located, locate
 
 STORE_VARIABLES: Final = ("PROVSTORE", "PROV_STORE")
@@ -85,6 +85,25 @@ def existing_store(out: Console) -> Iterator[Store | None]:
         return
     with reading_store(out) as store:
         yield store
+
+
+@contextmanager
+def reading_any(out: Console) -> Iterator[Reader]:
+    """Open the chosen store for reading; what was chosen may be a pack file.
+
+    Raises:
+        NotAStoreError: there is none.
+    """
+    path = _required(out)
+    if not os.path.isfile(path):
+        with reading_store(out) as store:
+            yield store
+        return
+    pack = open_pack(path)
+    try:
+        yield pack
+    finally:
+        pack.close()
 
 
 @contextmanager

@@ -78,7 +78,7 @@ def query(
 ) -> NoReturn:
     """Ask what has to do with what: who uses it, what is missing, why, what is shared, what is stale.
 
-    The index of the graph is brought up to date first.
+    The index of the graph is brought up to date first. `--store` may be a pack file.
     """
     from provstore.report.answers import answer_lines
 
@@ -123,7 +123,7 @@ def _answer(
     missing: bool,
     own: dict[str, Any],
 ) -> object:
-    from provstore.cli.opening import packet_of, reading_store
+    from provstore.cli.opening import packet_of, reading_any
     from provstore.store.resolving import resolve_packet
     from provstore.verbs import closures, covering, querying, surveying, unpinned
 
@@ -132,7 +132,7 @@ def _answer(
         if question == "unpinned":
             return unpinned.unpinned(reader, packet)
         return closures.closure(reader, packet, missing=missing)
-    reader = opened.enter_context(reading_store(out))
+    reader = opened.enter_context(reading_any(out))
     asked = opened.enter_context(querying.asking(reader))
     if question == "coverage":
         return tuple(covering.coverage(asked.reader, asked.graph, given[0]))

@@ -421,6 +421,16 @@ def test_the_command_answers_as_text_and_as_json(prov: Prov, tmp_path: Path) -> 
     assert len(json.loads(more.out)["rows"]) == 2
 
 
+def test_a_pack_is_asked_like_a_store(prov: Prov, tmp_path: Path) -> None:
+    plant(tmp_path / "run", {"logs/a.txt": "text"})
+    assert prov("seal", tmp_path / "run").code == 0
+    inside = json.loads(prov("query", "uses", "run/logs/a.txt", "--json").out)
+    assert prov("pack", "run", "-o", "run.pack").code == 0
+    packed = json.loads(prov("query", "uses", "run/logs/a.txt", "--json", "--store", "run.pack").out)
+    assert packed == inside
+    assert prov("query", "stale", "--store", "run.pack").code == 0
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
