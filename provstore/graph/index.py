@@ -97,8 +97,8 @@ class Index(Protocol):
     def neighbours(self, numbers: Sequence[int], *, back: bool = False) -> Iterator[tuple[int, int]]:
         """Yield what :meth:`edges` yields as two numbers, the node asked for and the other; quicker still."""
 
-    def degree(self, numbers: Iterable[int], *, back: bool = False) -> int:
-        """Return how many edges :meth:`edges` would yield for these nodes, without reading them."""
+    def degrees(self, numbers: Iterable[int], *, back: bool = False) -> list[int]:
+        """Return how many edges :meth:`edges` would yield for each of these nodes, without reading them."""
 
     def nodes_at(self, numbers: Iterable[int]) -> list[Node]:
         """Return the nodes with these numbers, in their order; raises as :meth:`node` does."""

@@ -77,10 +77,10 @@ class MemoryIndex:
         table = self._into if back else self._out
         return ((number, node) for number in sorted(numbers) for _, node, _ in table.get(number, ()))
 
-    def degree(self, numbers: Iterable[int], *, back: bool = False) -> int:
-        """Return how many edges these nodes have."""
+    def degrees(self, numbers: Iterable[int], *, back: bool = False) -> list[int]:
+        """Return how many edges each of these nodes has."""
         table = self._into if back else self._out
-        return sum(len(table.get(number, ())) for number in numbers)
+        return [len(table.get(number, ())) for number in numbers]
 
     def statement(self, number: int) -> Statement:
         """Return where a relation is stated."""

@@ -111,8 +111,8 @@ class GraphIndex:
             keys = [rows.number_key(number) for number in ordered[at : at + _ASKED]]
             yield self._env.read(lambda txn: txn.get_pairs(table, keys, rows.EDGE_BYTES))  # noqa: B023
 
-    def degree(self, numbers: Iterable[int], *, back: bool = False) -> int:
-        """Return how many edges these nodes have."""
+    def degrees(self, numbers: Iterable[int], *, back: bool = False) -> list[int]:
+        """Return how many edges each of these nodes has."""
         keys = [rows.number_key(number) for number in numbers]
         return self._env.read(lambda txn: txn.count_pairs("into" if back else "out", keys))
 

@@ -149,13 +149,13 @@ class Txn:
             self._txn.cursor(handle).getmulti(keys, dupdata=True, dupfixed_bytes=width, keyfixed=True)
         )
 
-    def count_pairs(self, database: str, keys: Sequence[bytes]) -> int:
-        """Return how many pairs some keys have together."""
+    def count_pairs(self, database: str, keys: Sequence[bytes]) -> list[int]:
+        """Return how many pairs each of some keys has."""
         handle = self._databases.get(database)
         if handle is None:
-            return 0
+            return [0] * len(keys)
         cursor = self._txn.cursor(handle)
-        return sum(cursor.count() for key in keys if cursor.set_key(key))
+        return [cursor.count() if cursor.set_key(key) else 0 for key in keys]
 
     def scan_pairs(self, database: str, key: bytes, start: bytes = b"") -> Iterator[bytes]:
         """Yield the duplicates of a key from ``start`` on; must end inside the transaction."""

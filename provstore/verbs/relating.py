@@ -28,8 +28,11 @@ from provstore.store import objects
 from provstore.store.protocol import Reader
 from provstore.verbs.keeping import is_here
 
-BATCH: Final = 20_000
-"""Relations that are taken in with one commit, at least; a packet comes whole, after its trees."""
+BATCH: Final = 100_000
+"""Relations that are taken in with one commit, at least; a packet comes whole, after its trees.
+
+Many, since digests come in no order: each commit writes nearly as many pages as it brings nodes.
+"""
 
 _UNREADABLE: Final = (
     FrameError,

@@ -91,30 +91,63 @@ def reach(index: Index, start: int, kinds: frozenset[RelationKind] | None = None
     return found
 
 
+_PORTION: Final = 2000
+"""Relations that are looked at before both sides are held against each other."""
+
+
 class _Side:
     """One side of a search from both ends."""
 
     def __init__(self, index: Index, start: int, *, back: bool, both: bool) -> None:
         self.came: dict[int, tuple[int, bool] | None] = {start: None}
         self.level = [start]
+        self._known: list[int] | None = None
         self._index = index
         self._ways = (False, True) if both else (back,)
 
     def cost(self) -> int:
-        """Return how many relations the next step would look at."""
-        return sum(self._index.degree(self.level, back=back) for back in self._ways)
+        """Return how many relations the next step would look at, at most."""
+        return sum(self._degrees())
+
+    def _degrees(self) -> list[int]:
+        """Return how many relations of each node of the level would be looked at; asked once a level."""
+        if self._known is None:
+            found = [self._index.degrees(self.level, back=back) for back in self._ways]
+            self._known = [sum(counts) for counts in zip(*found, strict=True)]
+        return self._known
 
     def grow(self, other: "_Side") -> int | None:
-        """Go one relation further; return the first node, by kind and key, at which both meet, or None."""
+        """Go one relation further, or as far as to where both sides meet; return where that is, or None.
+
+        Nodes with few relations come first: what everybody has to do with is looked at only where nothing
+        else connects both. Of several meetings in one portion the first by kind and key counts.
+        """
+        level: list[int] = []
+        ordered = sorted(zip(self._degrees(), self.level, strict=True))
+        begin = 0
+        while begin < len(ordered):
+            end, cost = begin, 0
+            while end < len(ordered) and (end == begin or cost + ordered[end][0] <= _PORTION):
+                cost += ordered[end][0]
+                end += 1
+            found = self._next([number for _, number in ordered[begin:end]])
+            level += found
+            meetings = found.keys() & other.came.keys()
+            if meetings:
+                return min(meetings, key=self._index.node)
+            begin = end
+        self.level, self._known = level, None
+        return None
+
+    def _next(self, numbers: list[int]) -> dict[int, tuple[int, bool]]:
         came = self.came
         found: dict[int, tuple[int, bool]] = {}
         for back in self._ways:
-            for at, number in self._index.neighbours(self.level, back=back):
+            for at, number in self._index.neighbours(numbers, back=back):
                 if number not in came and number not in found:
                     found[number] = at, back
         came.update(found)
-        self.level = list(found)
-        return min(found.keys() & other.came.keys(), key=self._index.node, default=None)
+        return found
 
     def trail(self, number: int) -> list[tuple[int, int, bool]]:
         """Return the way from the start to a node: numbers of both ends, and if it was walked back."""
@@ -144,7 +177,9 @@ def path(index: Index, start: int, end: int, *, both: bool = False) -> list[Step
     behind = _Side(index, end, back=True, both=both)
     while ahead.level and behind.level:
         # The side that is cheaper to grow: one file that everybody has costs as much as all the others.
-        one, other = (ahead, behind) if ahead.cost() <= behind.cost() else (behind, ahead)
+        small, large = (ahead, behind) if len(ahead.level) <= len(behind.level) else (behind, ahead)
+        first = small.cost() <= len(large.level) or small.cost() <= large.cost()
+        one, other = (small, large) if first else (large, small)
         meeting = one.grow(other)
         if meeting is not None:
             return list(_steps(index, [*ahead.trail(meeting), *reversed(behind.trail(meeting))]))
@@ -160,7 +195,7 @@ def _steps(index: Index, trail: Iterable[tuple[int, int, bool]]) -> Iterator[Ste
 
 def _between(index: Index, source: int, target: int) -> Edge:
     """Return the first relation from one node to another, looked up from the end that has fewer."""
-    if index.degree((source,)) <= index.degree((target,), back=True):
+    if index.degrees((source,)) <= index.degrees((target,), back=True):
         return min(edge for _, edge in index.edges((source,)) if edge.node == target)
     found = min(edge for _, edge in index.edges((target,), back=True) if edge.node == source)
     return found._replace(node=target)
