@@ -225,7 +225,6 @@ ORDER: tuple[str, ...] = (
     "provstore.graph.rules.family",
     "provstore.graph.rules.labels",
     "provstore.graph.rules.prose",
-    "provstore.graph.rules.registry",
     "provstore.graph.rules.cells",
     "provstore.graph.rules.family_shape",
     "provstore.graph.rules.family_numbers",

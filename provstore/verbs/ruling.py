@@ -10,6 +10,7 @@ from provstore.errors import InputOutputError, IntegrityError, NotFoundError, No
 from provstore.evidence.finding import Finding
 from provstore.evidence.jsonreader import ABSENT
 from provstore.files.hashing import read_file
+from provstore.graph.documents.page import is_page
 from provstore.graph.documents.reading import MAX_DOCUMENT_BYTES
 from provstore.graph.rules.checking import check, document_of
 from provstore.graph.rules.rule import Document, Files
@@ -190,7 +191,7 @@ def check_documents(
     paths: Sequence[str | bytes | os.PathLike[str]],
     options: ImportOptions | None = None,
     reader: Reader | None = None,
-    trusted: frozenset[str] | None = None,
+    trusted: Sequence[str] = (),
 ) -> CheckReport:
     """Hold documents to the rules of their formats and return every finding.
 
@@ -236,7 +237,7 @@ def _document(file: DocumentFile) -> Document | None:
         message = f"longer than {MAX_DOCUMENT_BYTES} bytes"
         finding = Finding(code="too-large", severity="error", location="", message=message)
         return Document(file.role, "", ABSENT, (finding,)) if file.given else None
-    if not file.given and data.lstrip()[:1] not in (b"{", b"["):
+    if not file.given and data.lstrip()[:1] not in (b"{", b"[") and not is_page(data):
         return None
     return document_of(file.role, data)
 

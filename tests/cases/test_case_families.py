@@ -162,13 +162,16 @@ def test_c44_a_validated_status_is_not_what_the_facts_give(corpus: Path) -> None
     found = registry(corpus, (RECIPE, "/status", "validated"))
     derived = [f for f in found if f.code == "status-derived"]
     assert {(f.outcome, f.expected) for f in derived} == {("FAIL", "candidate")}
-    assert [f.message.partition(": ")[2] for f in derived] == [
-        "taken over from localmaxxing: an observation, no recipe of its own",
-        "launch kind reference is not executable",
-        "of 1 sweep none is an acceptance run or a pinned campaign of its own source",
+    assert [f.message.partition(" is missing: ")[2].partition(" and ")[0] for f in derived] == [
+        "localmaxxing is a leaderboard: its runs are observations",
+        "the kind of launch is reference",
+        "no digest",
+        "no list of arguments",
+        f"{SWEEP.rpartition('/')[2].removesuffix('.json')} has no row that is measured",
+        "the graph mode is not said",
     ]
     loose = registry(corpus, (RECIPE, "/status", "validated"), (INSTANCE, "/revision", None))
-    assert any("is no full commit" in f.message for f in loose if f.code == "status-derived")
+    assert any("at no revision" in f.message for f in loose if f.code == "status-derived")
 
 
 def test_c44_the_observed_rate_is_not_compared_with_one_per_interval(corpus: Path) -> None:
@@ -204,8 +207,11 @@ def test_c44_a_validated_docker_recipe_keeps_its_status_with_what_supports_it(co
     report = check(documents, Below(root))
     assert report.outcome == "PASS"
     assert report.findings == ()
-    doubted = check(documents, Below(root), trusted=frozenset(("somebody-else",)))
+    recipe = documents[0]
+    other = recipe._replace(value=changed(recipe.value, "/recipe_source", '"somebody-else"'))
+    doubted = check([other, *documents[1:]], Below(root))
     assert [f.code for f in doubted.findings] == ["status-derived"]
+    assert check([other, *documents[1:]], Below(root), trusted=["0xSero"]).findings == ()
 
 
 NOTE = {"format": "provstore/note/v1", "id": "n2", "date": "2026-07-26", "author": "lab", "kind": "corrects",

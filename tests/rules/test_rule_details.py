@@ -4,12 +4,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from ruling import FAMILY, GOOD, after, checked, codes, good, told
+from ruling import FAMILY, GOOD, Held, after, checked, codes, good, told
 
-from provstore.evidence.jsonreader import ABSENT, Value
 from provstore.graph.rules.cells import MAX_CELLS, contract_cells
+from provstore.graph.rules.checking import check
+from provstore.graph.rules.examples import changed
 from provstore.graph.rules.places import Place
-from provstore.graph.rules.registry import standing
 
 PACKAGE = "packages/ember-int4-4card/package.json"
 LANES = "families/coverage-registry.json"
@@ -211,67 +211,99 @@ def test_a_change_to_another_document_is_found(document: str, at: str, to: Any, 
     assert wanted in told(after((at, to), document=document))
 
 
-def recipe(**launch: Any) -> dict[str, Any]:
-    made = good()[RECIPE].value
-    assert isinstance(made, dict)
-    return {**made, "launch": {**made["launch"], **launch}}  # type: ignore[dict-item]
+REGISTRY = {path for path in good() if path.startswith("registry/")}
+STATUS = "status-derived"
 
 
-SWEEP: Value = {"source": {"kind": "acceptance-run"}, "accepted_at": "2026-05-05T00:00:00Z"}
-INSTANCE: Value = {"revision": "a" * 40}
+def status(*changes: tuple[str, str, Any], without: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+    """Return outcome and message of what is said of the status of the good recipe after some changes."""
+    documents = {path: good()[path] for path in sorted(REGISTRY - set(without))}
+    for path, at, to in changes:
+        value = changed(documents[path].value, at, None if to is ... else msgspec.json.encode(to).decode())
+        documents[path] = documents[path]._replace(value=value)
+    findings = check(list(documents.values()), Held()).findings
+    return [(f.outcome, f.message) for f in findings if f.rule == STATUS and f.document == RECIPE]
 
 
-def missing(recipe_value: Any, instance: Any = INSTANCE, sweeps: Any = (SWEEP,), **more: Any) -> list[str]:
-    return [one.name for one in standing(recipe_value, instance, sweeps, **more).of("missing")]
-
-
-def test_a_whole_recipe_is_validated_and_says_what_supports_it() -> None:
-    found = standing(recipe(), INSTANCE, [SWEEP])
-    assert found.status == "validated"
-    assert {one.name for one in found.of("held")} == {
-        "source", "launch-kind", "revision", "image", "acceptance", "graphs", "complete",
-    }  # fmt: skip
+INSTANCE = "registry/model-instance/ember-int4.json"
+HARDWARE = "registry/hardware/card-32gb.json"
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted"),
+    ("path", "at", "to", "words"),
     [
-        (recipe(kind="reference"), ["launch-kind"]),
-        (recipe(image="x:latest"), ["image"]),
-        (recipe(kind="script", script={"file": "main/run.sh"}), ["script"]),
-        (recipe(kind="script", script={"file": f"x/{'a' * 40}/run.sh"}), []),
-        (recipe(arguments=["--enforce-eager"]), ["graphs"]),
-        (recipe(host_port="8000"), ["complete"]),
-        (recipe(arguments=[]), ["complete"]),
+        (RECIPE, "/launch/kind", "reference", "the kind of launch is reference"),
+        (RECIPE, "/launch/image", "example/engine:latest", "the image is example/engine:latest"),
+        (RECIPE, "/launch/arguments", "--tp 1", "no list of arguments"),
+        (RECIPE, "/launch/arguments/0", "--enforce-eager", "the launch says --enforce-eager"),
+        (RECIPE, "/launch/host_port", ..., "a docker launch without host_port"),
+        (RECIPE, "/engine/graph_mode", None, "the graph mode is not said"),
+        (RECIPE, "/recipe_source", "mlxfast", "mlxfast is a leaderboard: its runs are observations"),
+        (INSTANCE, "/revision", "main", "example/Ember at main"),
+        (HARDWARE, "/accelerator_backend", "other", "the launch is for example, card-32gb is other"),
+        (SWEEPS, "/accepted_at", None, "ember-4card-sweep is neither accepted nor pinned to a commit"),
     ],
 )
-def test_each_requirement_of_a_validated_recipe(value: Any, wanted: list[str]) -> None:
-    assert missing(value) == wanted
+def test_each_requirement_of_a_validated_recipe(path: str, at: str, to: Any, words: str) -> None:
+    found = status((path, at, to))
+    assert {outcome for outcome, _ in found} == {"FAIL"}
+    assert any(words in message for _, message in found)
 
 
-def test_the_instance_and_the_sweeps_are_required() -> None:
-    assert missing(recipe(), {"revision": "main"}) == ["revision"]
-    assert missing(recipe(), INSTANCE, []) == ["acceptance"]
-    assert missing(recipe(), INSTANCE, [{"source": {"kind": "acceptance-run"}, "accepted_at": None}]) == [
-        "acceptance"
-    ]
+def test_a_whole_recipe_that_is_called_a_candidate_is_found_too() -> None:
+    ((outcome, message),) = status((RECIPE, "/status", "candidate"))
+    assert outcome == "FAIL"
+    assert message.startswith("every requirement holds: ")
 
 
-def test_what_is_not_at_hand_leaves_the_status_open() -> None:
-    assert standing(recipe(), ABSENT, [SWEEP]).status == "unknown"
-    assert standing(recipe(), INSTANCE, [ABSENT]).status == "unknown"
-    assert standing(recipe(image="x"), ABSENT, [ABSENT]).status == "candidate"
+@pytest.mark.parametrize("away", [INSTANCE, HARDWARE, SWEEPS])
+def test_what_is_not_at_hand_leaves_the_status_open(away: str) -> None:
+    ((outcome, message),) = status(without=(away,))
+    assert outcome == "UNKNOWN"
+    assert "is not here" in message or "is here" in message
 
 
-def test_a_campaign_counts_for_its_own_source_or_for_those_that_are_trusted() -> None:
-    url = f"https://github.com/Example/registry/blob/{'b' * 40}/run.json"
-    sweep: Value = {"source": {"kind": "submitter", "url": url}, "accepted_at": None}
-    assert missing(recipe(), INSTANCE, [sweep]) == []
-    assert missing(recipe(), INSTANCE, [sweep], trusted=frozenset(("somebody",))) == ["acceptance"]
-    branch = {"source": {"kind": "submitter", "url": url.replace("b" * 40, "main")}}
-    assert missing(recipe(), INSTANCE, [branch]) == ["acceptance"]
+def test_what_is_missing_counts_even_if_something_else_is_not_at_hand() -> None:
+    found = status((RECIPE, "/launch/image", "x"), without=(INSTANCE,))
+    assert found == [("FAIL", "a pinned runtime is missing: the image is x")]
 
 
 def test_places_have_pointers_of_what_is_absent() -> None:
     assert Place("", {}).at("a/b", "~c").pointer == "/a~1b/~0c"
     assert msgspec.json.encode(Place("", {"a": [1]}).at("a").elements()[0].value) == b"1"
+
+
+PAGE = """Recipe
+ember-observed
+Record
+- Status
+- candidate
+- Source
+- localmaxxing
+- Context tokens
+- 8,192
+Measured speed
+| Concurrency | Context | Prefill | Decode | TTFT ms | Status | Sweep |
+|---|---|---|---|---|---|---|
+| 1 | 8,192 | — | 90.3 | 250 | observed | ember-observed-sweep |
+Remaining fields
+- id
+- ember-observed
+- schema version
+- local-ai-registry/v1
+metadata
+- localmaxxing · run id
+- run0001
+"""
+
+
+def test_the_page_of_a_recipe_is_held_to_the_rules_of_its_facts() -> None:
+    record = (GOOD / "data/ember-record.json").read_bytes()
+    report = checked({"page.txt": PAGE.encode(), "data/record.json": record.replace(b"90.25", b"90.251")})
+    found = [f for f in report.findings if f.document == "page.txt"]
+    assert [(f.code, f.location) for f in found] == [
+        ("legacy-convention", "/speed_sweeps/0/rows/0/decode_tok_s"),
+        ("context-is-configured-maximum", "/speed_sweeps/0/rows/0/context_tokens"),
+    ]
+    stated = checked({"page.txt": PAGE.replace("- candidate", "- validated").encode()})
+    assert {"imported-status", "status-derived"} <= {f.code for f in stated.findings if f.severity == "error"}

@@ -28,11 +28,13 @@ class Requirement(NamedTuple):
         name: what is required.
         holds: it was seen to hold.
         because: what shows that, or what is missing.
+        here: False if it does not hold because a document that could show it is not here.
     """
 
     name: str
     holds: bool
     because: str
+    here: bool = True
 
 
 class DerivedStatus(NamedTuple):
@@ -118,7 +120,7 @@ def _launch(launch: dict[str, Value]) -> Requirement:
 def _revision(id: str, instance: dict[str, Value] | None) -> Requirement:
     name = "an exact revision of the weights"
     if instance is None:
-        return Requirement(name, False, f"the model instance {id or '(not named)'} is not here")
+        return Requirement(name, False, f"the model instance {id or '(not named)'} is not here", not id)
     revision = text(instance, "revision")
     exact = HEX_40.fullmatch(revision) is not None
     return Requirement(name, exact, f"{text(instance, 'repository')} at {revision or 'no revision'}")
@@ -146,7 +148,7 @@ def _arguments(launch: dict[str, Value]) -> Requirement:
 def _hardware(recipe: dict[str, Value], hardware: dict[str, Value] | None) -> Requirement:
     name, id = "hardware that fits the launch", text(recipe, "hardware_id")
     if hardware is None:
-        return Requirement(name, False, f"the hardware {id or '(not named)'} is not here")
+        return Requirement(name, False, f"the hardware {id or '(not named)'} is not here", not id)
     needs = text(part(recipe, "launch"), "accelerator_backend")
     has = text(hardware, "accelerator_backend")
     return Requirement(
@@ -174,7 +176,8 @@ def _speed(
             if basis:
                 return Requirement(name, True, f"{id}: {basis}")
             why = f"{id} is neither accepted nor pinned to a commit of a trusted owner"
-    return Requirement(name, False, why)
+    here = {text(sweep, "id") for sweep in sweeps}
+    return Requirement(name, False, why, all(id in here for id in wanted))
 
 
 def _is_measured(row: dict[str, Value]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from provstore.evidence.jsonreader import ABSENT, Value
 from provstore.graph.rules.cells import all_cells, named_cell
-from provstore.graph.rules.family import MEASURED, STATES, Cell, Family, family_of, point_at, stated
+from provstore.graph.rules.family import MEASURED, STATES, Cell, Family, family_of, stated
 from provstore.graph.rules.family_shape import bound_artifact
 from provstore.graph.rules.formats import FAMILY
 from provstore.graph.rules.labels import label_of, lost
@@ -19,7 +19,7 @@ def _cited(family: Family, cell: Cell) -> Place | None:
 def _point(family: Family, cell: Cell) -> Place | None:
     """Return the point of a series that a cell cites."""
     measurement, x = _cited(family, cell), cell.place.at("point_x")
-    return point_at(measurement, x.value) if measurement is not None and x.given else None
+    return family.point(measurement, x.value) if measurement is not None and x.given else None
 
 
 @rule("cell-state", 25, 30, on=FAMILY)

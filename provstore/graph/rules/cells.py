@@ -1,7 +1,7 @@
 """Cells of coverage views and of coverage contracts in one form, so that both are held to the same rules."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, product
+from itertools import product
 from math import prod
 from typing import Final, NamedTuple
 
@@ -10,7 +10,10 @@ from provstore.graph.rules.family import Cell, Family
 from provstore.graph.rules.places import Place, is_scalar, key_of, same, shown
 
 MAX_CELLS: Final = 50_000
-"""Cells that one view or contract may have."""
+"""Cells that one contract may have."""
+
+MAX_MATCHES: Final = 5_000_000
+"""Most cells times rules that contracts of one family are expanded to."""
 
 OUTPUTS: Final = frozenset(
     (
@@ -57,24 +60,23 @@ def axes_of(view: Place) -> Axes:
     return Axes(names[0], names[1], values[0], values[1])
 
 
-def keys_of(view: Place) -> dict[str, tuple[Value, Value]]:
-    """Return the key of every cell of the product of rows and columns, with the two values."""
+def coordinates(view: Place) -> tuple[dict[str, Value], dict[str, Value]]:
+    """Return the values of rows and of columns by how they are written in the key of a cell."""
     axes = axes_of(view)
-    pairs = islice(product(axes.rows, axes.columns), MAX_CELLS)
-    return {f"{key_of(row)}:{key_of(column)}": (row, column) for row, column in pairs}
+    return {key_of(value): value for value in axes.rows}, {key_of(value): value for value in axes.columns}
 
 
 def view_cells(view: Place) -> Iterator[Cell]:
     """Yield the cells of a coverage view that its axes name."""
-    axes, keys = axes_of(view), keys_of(view)
+    axes, (rows, columns) = axes_of(view), coordinates(view)
     fixed = {name: item.value for name, item in view.at("fixed_selectors").members() if is_scalar(item.value)}
     named = any(view.at(f"{side}_axis").given for side in ("row", "column"))
     for key, place in view.at("cells").members():
-        if key not in keys or not isinstance(place.value, dict):
+        row, _, column = key.partition(":")
+        if row not in rows or column not in columns or not isinstance(place.value, dict):
             continue
         own = {name: item.value for name, item in place.at("selectors").members() if is_scalar(item.value)}
-        row, column = keys[key]
-        selectors = {**fixed, axes.row: row, axes.column: column, **own}
+        selectors = {**fixed, axes.row: rows[row], axes.column: columns[column], **own}
         yield Cell(place, selectors, view, bool(named or fixed or own))
 
 
@@ -83,8 +85,19 @@ def contract_size(contract: Place) -> int:
     return prod(len(axis.at("values").elements()) for axis in contract.at("axes").objects())
 
 
+def expandable(family: Family) -> list[Place]:
+    """Return the contracts of a family that are expanded: each alone and all together within bounds."""
+    found, left = [], MAX_MATCHES
+    for contract in family.contracts:
+        size = contract_size(contract)
+        left -= size * (1 + len(contract.at("rules").objects())) if size <= MAX_CELLS else 0
+        if size <= MAX_CELLS and left >= 0:
+            found.append(contract)
+    return found
+
+
 def matching(contract: Place) -> Iterator[tuple[dict[str, Value], list[Place]]]:
-    """Yield the selectors of each cell of a contract with the rules that apply, in their order; bounded."""
+    """Yield the selectors of each cell of a contract with the rules that apply, in their order."""
     axes = contract.at("axes").objects()
     if not axes or contract_size(contract) > MAX_CELLS:
         return
@@ -141,7 +154,7 @@ def all_cells(family: Family) -> list[Cell]:
     """Return every cell of every view and contract of a family; they are worked out once."""
     if family.cells is None:
         found = [cell for view in family.coverage for cell in view_cells(view)]
-        family.cells = found + [cell for contract in family.contracts for cell in contract_cells(contract)]
+        family.cells = found + [cell for contract in expandable(family) for cell in contract_cells(contract)]
     return family.cells
 
 

@@ -5,7 +5,8 @@ from typing import Final
 
 from provstore.evidence.finding import Finding, quoted
 from provstore.evidence.jsonreader import DEFAULT_LIMITS, Limits, read
-from provstore.graph.rules.formats import format_of
+from provstore.graph.documents.page import is_page, page_values, parse_page
+from provstore.graph.rules.formats import PAGE, format_of
 from provstore.graph.rules.rule import Context, Document, Files, Rule, Violation
 from provstore.graph.rules.table import RULES
 from provstore.reports.base import Outcome, Verdict
@@ -24,10 +25,16 @@ _OF_READER: Final[dict[str, FindingSeverity]] = {"error": "error", "unknown": "u
 def document_of(path: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -> Document:
     """Return a document as rules see it; whatever is wrong with its bytes is among its findings.
 
+    The page of a recipe is read back into the members of the recipe, with the table of speeds below
+    ``/speed_sweeps``.
+
     Example:
         >>> document_of("a.json", b'{"format": "b70-model-package-v1", "format": 1}').findings[0].code
         'duplicate-key'
     """
+    if is_page(data):
+        recipe, sweeps = page_values(parse_page(data[: limits.bytes]))
+        return Document(path, PAGE, {**recipe, "speed_sweeps": [*sweeps]})
     found = read(data, limits)
     return Document(path, format_of(found.value), found.value, found.findings)
 
@@ -35,7 +42,7 @@ def document_of(path: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -> Docu
 def check(
     documents: Sequence[Document],
     files: Files,
-    trusted: frozenset[str] | None = None,
+    trusted: Sequence[str] = (),
     rules: Sequence[Rule] = RULES,
 ) -> CheckReport:
     """Hold documents to the rules of their formats.

@@ -104,6 +104,7 @@ class Numbers:
         found = (decimal(place.value) for _, place in walk(root))
         self.exact = {number for number in found if number is not None and abs(number) < _MOST}
         self.nearest = {float(number) for number in self.exact}
+        self.thousands = {float(number * _THOUSAND) for number in self.exact}
 
     def have(self, value: Value | Absent, *, milliseconds: bool = False) -> bool:
         """Say whether a number is among these, or is nearest to the same double as one.
@@ -117,7 +118,7 @@ class Numbers:
             return False
         if exact in self.exact or float(exact) in self.nearest:
             return True
-        return milliseconds and any(float(n * _THOUSAND) == float(exact) for n in self.exact)
+        return milliseconds and float(exact) in self.thousands
 
 
 @rule("value-not-in-evidence", 28, on=FAMILY)
@@ -131,10 +132,15 @@ def value_not_in_evidence(document: Document, context: Context) -> Iterator[Viol
         if record is None:
             yield missing_evidence(evidence, evidence.text, "the numbers were not looked up in it")
             continue
-        numbers = Numbers(record.root)
+        numbers = context.kept(record, numbers_of)
         for place in _numbers_of(item):
             if not numbers.have(place.value, milliseconds="/ttft_ms" in place.pointer):
                 yield bad(place, f"{evidence.text} has no such number", "a number of the record")
+
+
+def numbers_of(record: Document) -> Numbers:
+    """Return every number of a record."""
+    return Numbers(record.root)
 
 
 def _numbers_of(item: Place) -> Iterator[Place]:
@@ -175,11 +181,16 @@ def pin_in_evidence(document: Document, context: Context) -> Iterator[Violation]
         revision = family.find("revision", item.at("revision").value)
         if record is None or revision is None:
             continue
-        for name, place in walk(record.root):
+        for name, place in context.kept(record, _pins_of):
             wanted = {revision.at("revision").text} if name == "target_revision" else drafts
-            if name in ("target_revision", "draft_revision") and wanted - {""} and place.text not in wanted:
+            if wanted - {""} and place.text not in wanted:
                 yield Violation(item.at("revision").pointer, f"{evidence.text} states another {name}",
                                 ", ".join(sorted(wanted)), shown(place.value))  # fmt: skip
+
+
+def _pins_of(record: Document) -> list[tuple[str, Place]]:
+    """Return what a record states of the commits of target and draft."""
+    return [(n, place) for n, place in walk(record.root) if n in ("target_revision", "draft_revision")]
 
 
 @rule("package-in-family", 33, on=FAMILY)

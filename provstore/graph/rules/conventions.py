@@ -6,7 +6,7 @@ from typing import Final
 
 from provstore.graph.rules.citing import inside
 from provstore.graph.rules.formats import RECORD, SWEEP
-from provstore.graph.rules.places import Place, decimal, same, walk
+from provstore.graph.rules.places import Place, decimal, is_number, same, sameness, walk
 from provstore.graph.rules.rule import Context, Document
 
 INTERVALS: Final = "conventional-intervals"
@@ -78,10 +78,18 @@ def convention_of(item: Place, context: Context) -> str:
     rate = samples[0].value
     if record.format == SWEEP:
         return EVENTS if any(same(value.value, rate) for _, value, _ in known_runs(record, context)) else ""
-    for name, place in walk(record.root):
-        if same(place.value, rate):
-            if "interval" in name:
-                return INTERVALS
-            if "event" in name or name == "published_value_tok_s":
-                return EVENTS
+    for name in context.kept(record, _names_of).get(sameness(rate), ()):
+        if "interval" in name:
+            return INTERVALS
+        if "event" in name or name == "published_value_tok_s":
+            return EVENTS
     return ""
+
+
+def _names_of(record: Document) -> dict[tuple[str, object], list[str]]:
+    """Return the names of the members that hold each number of a record."""
+    found: dict[tuple[str, object], list[str]] = {}
+    for name, place in walk(record.root):
+        if is_number(place.value):
+            found.setdefault(sameness(place.value), []).append(name)
+    return found

@@ -1,7 +1,7 @@
 """Rules for coverage views and contracts of a family, and for its closures."""
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Container, Iterator
+from itertools import islice, pairwise, product
 from typing import Final
 
 from provstore.evidence.jsonreader import ABSENT
@@ -11,8 +11,9 @@ from provstore.graph.rules.cells import (
     all_cells,
     axes_of,
     contract_size,
+    coordinates,
     exact_keys,
-    keys_of,
+    expandable,
     matching,
 )
 from provstore.graph.rules.family import STATES, family_of
@@ -85,14 +86,23 @@ def not_cartesian(document: Document, context: Context) -> Iterator[Violation]:
         if not isinstance(place.value, dict):
             yield wrong_kind(place, "object")
             continue
-        wanted, there = keys_of(view), {name for name, _ in place.members()}
-        lacking = [key for key in wanted if key not in there]
-        extra = sorted(key for key in there if key not in wanted)
-        for what, keys in (("missing", lacking), ("of no row and column", extra)):
-            if keys:
-                names = ", ".join(shown(key) for key in keys[:_SHOWN])
-                message = f"{count(len(keys), 'cell')} {what}: {names}"
-                yield Violation(place.pointer, message, count(len(wanted), "cell"), count(len(there), "cell"))
+        rows, columns = coordinates(view)
+        there = {name for name, _ in place.members()}
+        extra = sorted(key for key in there if not _named(key, rows, columns))
+        many = len(rows) * len(columns) - (len(there) - len(extra))
+        pairs = (f"{row}:{column}" for row, column in product(rows, columns))
+        lacking = islice((key for key in pairs if key not in there), min(many, _SHOWN))
+        for what, number, keys in (("missing", many, lacking), ("of no row and column", len(extra), extra)):
+            if number:
+                names = ", ".join(shown(key) for key in islice(keys, _SHOWN))
+                message = f"{count(number, 'cell')} {what}: {names}"
+                wanted = count(len(rows) * len(columns), "cell")
+                yield Violation(place.pointer, message, wanted, count(len(there), "cell"))
+
+
+def _named(key: str, rows: Container[str], columns: Container[str]) -> bool:
+    row, colon, column = key.partition(":")
+    return bool(colon) and row in rows and column in columns
 
 
 @rule("cell-selectors", 26, on=FAMILY)
@@ -112,7 +122,9 @@ def cell_selectors(document: Document, context: Context) -> Iterator[Violation]:
 @rule("contract-shape", 30, on=FAMILY)
 def contract_shape(document: Document, context: Context) -> Iterator[Violation]:
     """A contract has a label, unique axes, at most 50,000 cells, and rules that name every axis."""
-    for contract in family_of(document, context).contracts:
+    family = family_of(document, context)
+    expanded = {contract.pointer for contract in expandable(family)}
+    for contract in family.contracts:
         if not contract.at("label").said:
             yield bad(contract.at("label"), "a contract needs a label", "text")
         keys: list[str] = []
@@ -130,8 +142,10 @@ def contract_shape(document: Document, context: Context) -> Iterator[Violation]:
         if not keys:
             yield bad(contract.at("axes"), "a contract has axes", "a list of axes")
         if contract_size(contract) > MAX_CELLS:
-            many = str(contract_size(contract))
+            many = str(contract_size(contract))[:20]
             yield Violation(contract.at("axes").pointer, "too many cells", f"at most {MAX_CELLS}", many)
+        elif contract.pointer not in expanded:
+            yield bad(contract.at("rules"), "too many rules and cells to expand", "fewer rules or cells")
         for name, item in contract.at("fixed_selectors").members():
             if name in keys or not is_scalar(item.value) or item.value == "*":
                 yield bad(item, "a fixed selector is no axis and has one plain value", "a scalar")
@@ -168,7 +182,7 @@ def _rule(item: Place, contract: Place, keys: list[str]) -> Iterator[Violation]:
 @rule("contract-chain", 30, on=FAMILY)
 def contract_chain(document: Document, context: Context) -> Iterator[Violation]:
     """For every cell, the rules that match name more and more axes exactly, so that the last one decides."""
-    for contract in family_of(document, context).contracts:
+    for contract in expandable(family_of(document, context)):
         said = 0
         for selectors, rules in matching(contract):
             exact = [exact_keys(item) for item in rules]

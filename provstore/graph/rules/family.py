@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from provstore.evidence.jsonreader import ABSENT, Absent, Value
-from provstore.graph.rules.places import Place, same
+from provstore.graph.rules.places import Place, is_number, same, sameness
 from provstore.graph.rules.rule import Context, Document
 
 METRICS: Final = {
@@ -102,6 +102,7 @@ class Family:
         self.contracts = root.at("coverage_contracts").objects()
         self.closures = root.at("family_closures").objects()
         self.cells: list[Cell] | None = None
+        self._points: dict[str, dict[tuple[str, object], Place]] = {}
         self._named = {
             "revision": named([*self.revisions, *self.variants]),
             "auxiliary": named(self.auxiliaries),
@@ -111,15 +112,25 @@ class Family:
             "estimate": named(self.estimates),
             "view": named(self.views),
         }
+        self._bound = {owner.at("id").text for _, owner in self.artifacts} - {""}
         self._owner = {item.at("id").text: owner.at("id").text for item, owner in reversed(self.artifacts)}
 
     def find(self, what: str, id: Value | Absent) -> Place | None:
         """Return the item of a kind with an id; None when there is none, or the id is no string."""
         return self._named[what].get(id) if isinstance(id, str) and id else None
 
+    def point(self, measurement: Place, x: Value | Absent) -> Place | None:
+        """Return the point of a series at a place of its axis; the first of several."""
+        known = self._points.get(measurement.pointer)
+        if known is None:
+            known = {sameness(point.at("x").value): point for point in reversed(points(measurement))}
+            self._points[measurement.pointer] = known
+        found = known.get(sameness(x)) if is_number(x) else None
+        return found if found is not None and same(found.at("x").value, x) else None
+
     def bound(self, revision: Value | Absent) -> bool:
         """Say whether what names this revision must name one of its artifacts too."""
-        return any(same(owner.at("id").value, revision) for _, owner in self.artifacts)
+        return isinstance(revision, str) and revision in self._bound
 
     def owner(self, artifact: str) -> str:
         """Return the id of the revision that an artifact stands under."""
@@ -149,11 +160,6 @@ def points(measurement: Place) -> list[Place]:
     return measurement.at("points").objects()
 
 
-def point_at(measurement: Place, x: Value | Absent) -> Place | None:
-    """Return the point of a series at a place of its axis."""
-    return next((point for point in points(measurement) if same(point.at("x").value, x)), None)
-
-
 def binding(owner: Place) -> Iterator[tuple[str, Place]]:
     """Yield what a headline points to a number with: ``sample_index`` and ``point_x`` if given."""
     for name in ("sample_index", "point_x"):
@@ -161,12 +167,12 @@ def binding(owner: Place) -> Iterator[tuple[str, Place]]:
             yield name, owner.at(name)
 
 
-def selected(owner: Place, measurement: Place) -> Place | None:
+def selected(family: Family, owner: Place, measurement: Place) -> Place | None:
     """Return the number that a headline points to: one sample or one point, never a computed one."""
     metric = owner.at("metric").text
     for name, place in binding(owner):
         if name == "point_x":
-            point = point_at(measurement, place.value)
+            point = family.point(measurement, place.value)
             found = None if point is None else point.at(metric)
         else:
             samples = measurement.at("metrics", metric).elements()

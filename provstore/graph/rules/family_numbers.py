@@ -25,6 +25,7 @@ from provstore.graph.rules.places import (
     is_number,
     is_scalar,
     same,
+    sameness,
     shown,
 )
 from provstore.graph.rules.rule import Context, Document, Violation, bad, rule
@@ -81,12 +82,12 @@ def metric_values(document: Document, context: Context) -> Iterator[Violation]:
 def duplicate_point(document: Document, context: Context) -> Iterator[Violation]:
     """Two points of one series never have the same ``x``; a series with points names its axis."""
     for item in family_of(document, context).measurements:
-        seen: list[Place] = []
+        seen: set[tuple[str, object]] = set()
         for point in points(item):
             x = point.at("x")
-            if any(same(x.value, other.value) for other in seen):
+            if is_number(x.value) and sameness(x.value) in seen:
                 yield bad(x, "an earlier point has the same x", "a place of its own on the axis")
-            seen.append(x)
+            seen.add(sameness(x.value))
 
 
 @rule("annotation", 11, on=FAMILY)
@@ -126,7 +127,7 @@ def headline_binding(document: Document, context: Context) -> Iterator[Violation
             yield bad(headline.at("unit"), f"{metric} has another unit", METRICS[str(metric)])
         yield from _bound(family, headline, ("workload", "evidence"))
         found = family.find("measurement", headline.at("measurement_id").value)
-        number = None if found is None else selected(headline, found)
+        number = None if found is None else selected(family, headline, found)
         if number is not None and not same(number.value, headline.at("value").value):
             yield bad(headline.at("value"), f"{number.pointer} has another value", shown(number.value))
 
@@ -148,7 +149,7 @@ def _bound(family: Family, headline: Place, copied: tuple[str, ...]) -> Iterator
     if measurement.at("state").value not in CHARTABLE:
         yield bad(headline.at("measurement_id"), f"the measurement is {shown(measurement.at('state').value)}",
                   ", ".join(sorted(CHARTABLE)))  # fmt: skip
-    if selected(headline, measurement) is None:
+    if selected(family, headline, measurement) is None:
         yield bad(headline, "it selects no number of the metric", "a sample or a point")
     for name in copied:
         if not same(headline.at(name).value, measurement.at(name).value):

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Final
 
-from provstore.graph.rules.citing import inside
 from provstore.graph.rules.formats import FAMILY, NOTE
 from provstore.graph.rules.places import DATE, Place, shown, walk
 from provstore.graph.rules.rule import ANY, Context, Document, Violation, bad, rule
@@ -47,11 +46,18 @@ def _matches(target: str, names: set[str]) -> bool:
     return kind == "path" and key.partition(":")[2] in names
 
 
-def undone_by(names: set[str], context: Context) -> Iterator[tuple[Document, Place]]:
-    """Yield the notes that undo something with one of these names, each with its target."""
+def _undone(context: Context) -> dict[str, list[Document]]:
+    """Return the notes that undo something, by each name of it: as the note writes it, and as a bare path."""
+    found: dict[str, list[Document]] = {}
     for note in context.of_format(NOTE):
-        if note.root.at("kind").value in KINDS:
-            yield from ((note, target) for target in targets(note) if _matches(target.text, names))
+        if note.root.at("kind").value not in KINDS:
+            continue
+        for target in targets(note):
+            kind, _, key = target.text.partition(":")
+            names = {target.text, key.partition(":")[2] if kind == "path" else ""} - {""}
+            for name in names:
+                found.setdefault(name, []).append(note)
+    return found
 
 
 @rule("depends-on-withdrawn", on=ANY)
@@ -59,18 +65,16 @@ def depends_on_withdrawn(document: Document, context: Context) -> Iterator[Viola
     """Nothing cites what a note corrects, withdraws, quarantines or supersedes, but the note itself."""
     if document.format == NOTE:
         return
-    if not any(True for _ in context.of_format(NOTE)):
-        return
-    for name, place in walk(document.root):
+    undone = _undone(context)
+    for name, place in walk(document.root) if undone else ():
         if not place.said or name == "id":
             continue
         names = {place.text}
-        if inside(place.text):
-            cited = context.documents.get(place.text)
-            names |= set() if cited is None else _names(cited)
+        cited = context.documents.get(place.text)
+        names |= set() if cited is None else _names(cited)
         if document.format == FAMILY:
             names.add(f"measurement:{document.root.at('id').text}/{place.text}")
-        for note, _ in undone_by(names, context):
+        for note in [note for one in sorted(names) for note in undone.get(one, ())]:
             kind, reason = note.root.at("kind").text, note.root.at("reason").value
             message = f"{note.path} {kind} it: {shown(reason)}"
             yield bad(place, message[:400], "something that still stands")

@@ -134,10 +134,26 @@ def same(one: Value | Absent, other: Value | Absent) -> bool:
     """
     if isinstance(one, Absent | Spoiled) or isinstance(other, Absent | Spoiled):
         return False
+    if type(one) is int and type(other) is int:
+        return one == other
     if is_number(one) and is_number(other):
         nearest = double(one), double(other)
         return decimal(one) == decimal(other) or (nearest[0] is not None and nearest[0] == nearest[1])
     return type(one) is type(other) and one == other
+
+
+def sameness(value: Value | Absent) -> tuple[str, object]:
+    """Return a key that plain values share exactly if they are the same; see :func:`same`.
+
+    Example:
+        >>> sameness(4) == sameness(Number("4.0", 4.0)), sameness(1) == sameness(True)
+        (True, False)
+    """
+    if is_number(value):
+        nearest = double(value)
+        return "number", decimal(value) if nearest is None else nearest
+    plain = isinstance(value, bool | str) or value is None
+    return type(value).__name__, value if plain else id(value)
 
 
 def shown(value: Value | Absent) -> str:

@@ -8,7 +8,7 @@ from provstore.evidence.jsonreader import ABSENT, Absent, Value
 from provstore.graph.rules.cells import all_cells
 from provstore.graph.rules.family import Family, family_of, points, stated
 from provstore.graph.rules.formats import FAMILY
-from provstore.graph.rules.places import Place, is_count, same, shown
+from provstore.graph.rules.places import Place, is_count, same, sameness, shown
 from provstore.graph.rules.rule import ABSENT_EVIDENCE, Context, Document, Violation, bad, rule
 from provstore.reports.base import count
 
@@ -175,30 +175,39 @@ def _covers(listed: Value | Absent, value: Value | Absent) -> bool:
 def dimension_unmeasured(document: Document, context: Context) -> Iterator[Violation]:
     """Every value that a dimension lists is met in a measurement, a cell, an estimate or a closure."""
     family = family_of(document, context)
-    met: dict[str, list[Value | Absent]] = {}
-    for item in family.measurements:
-        for name, place in [*item.members(), *item.at("config").members()]:
-            met.setdefault(name, []).append(place.value)
-        met.setdefault(item.at("axis").text, []).extend(p.at("x").value for p in points(item))
-    for cell in all_cells(family):
-        for name, value in cell.selectors.items():
-            if not any(same(value, other) for other in met.setdefault(name, [])):
-                met[name].append(value)
-    for owner in (*family.estimates, *family.closures):
-        for name, place in owner.at("selectors").members():
-            met.setdefault(name, []).extend(i.value for i in place.elements() or [place])
-    for packet in family.packets:
-        for name, place in packet.members():
-            met.setdefault(name, []).append(place.value)
+    met = _met(family)
     for name, place in document.root.at("dimensions").members():
         there = met.get(_SAME.get(name, name))
         if there is None:
-            yield bad(
-                place, f"nothing states a {shown(name)}, so no value of it can be asked for", "a selector"
-            )
+            message = f"nothing states a {shown(name)}, so no value of it can be asked for"
+            yield bad(place, message, "a selector")
             continue
         for item in place.elements():
-            if not any(_covers(item.value, value) for value in there):
-                yield bad(
-                    item, f"no measurement, cell, estimate or closure has this {shown(name)}", "a value met"
-                )
+            if sameness(item.value) not in there and not any(_covers(item.value, v) for v in there.values()):
+                message = f"no measurement, cell, estimate or closure has this {shown(name)}"
+                yield bad(item, message, "a value met")
+
+
+def _met(family: Family) -> dict[str, dict[tuple[str, object], Value | Absent]]:
+    """Return every value that something in a family states for a selector, each once, by selector."""
+    met: dict[str, dict[tuple[str, object], Value | Absent]] = {}
+
+    def meet(name: str, value: Value | Absent) -> None:
+        met.setdefault(name, {}).setdefault(sameness(value), value)
+
+    for item in family.measurements:
+        for name, place in [*item.members(), *item.at("config").members()]:
+            meet(name, place.value)
+        for point in points(item):
+            meet(item.at("axis").text, point.at("x").value)
+    for cell in all_cells(family):
+        for name, value in cell.selectors.items():
+            meet(name, value)
+    for owner in (*family.estimates, *family.closures):
+        for name, place in owner.at("selectors").members():
+            for one in place.elements() or [place]:
+                meet(name, one.value)
+    for packet in family.packets:
+        for name, place in packet.members():
+            meet(name, place.value)
+    return met

@@ -12,6 +12,10 @@ _NUMBER: Final = re.compile(
     r"(?P<unit>\s?%|\s?tok/s|\s?ms\b|\s?GB\b|\s?GiB\b)?(?![\w])(?!\.\d)"
 )
 
+_LARGEST: Final = Decimal(10) ** 8
+_DIGITS: Final = 17
+"""Bounds within which every rounding stays inside the precision of a decimal."""
+
 _LABEL: Final = re.compile(
     r"(?<!\w)(?P<prefix>[A-Z]{1,2})(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?!\w)"
 )
@@ -48,7 +52,9 @@ def numbers_said(text: str) -> list[Said]:
         digits = len(number.partition(".")[2])
         if digits < 3 and (unit not in ("%", "tok/s", "ms") or (digits == 0 and unit == "%")):
             continue
-        found.append(Said(match[0].strip(), Decimal(number.replace(",", "")), digits, unit == "%"))
+        value = Decimal(number.replace(",", ""))
+        if value <= _LARGEST and digits <= _DIGITS:
+            found.append(Said(match[0].strip(), value, digits, unit == "%"))
     return found
 
 
@@ -79,14 +85,40 @@ def fits(said: Said, number: Decimal) -> bool:
 
     One digit says too little to be a rounding of anything, so it must be the number itself.
     """
-    if abs(number) > Decimal(10) ** 25 or said.digits > 30:
+    whole = len(said.value.as_tuple().digits) < 2
+    if abs(number) > _LARGEST or said.digits > _DIGITS:
         return False
-    if len(said.value.as_tuple().digits) < 2:
-        return said.value in ((number, number * 100) if said.percent else (number,))
-    step = Decimal(1).scaleb(-said.digits)
-    readings = (number, number * 100) if said.percent else (number,)
-    ways = (ROUND_HALF_EVEN, ROUND_HALF_UP)
-    return any(said.value == reading.quantize(step, way) for reading in readings for way in ways)
+    return said.value in _readings(number, said.digits, said.percent, whole)
+
+
+def _readings(number: Decimal, digits: int, percent: bool, whole: bool) -> list[Decimal]:
+    """Return what prose may make of a number: itself, or rounded to some digits; as a percentage too."""
+    readings = (number, number * 100) if percent else (number,)
+    if whole:
+        return list(readings)
+    step = Decimal(1).scaleb(-digits)
+    return [reading.quantize(step, way) for reading in readings for way in (ROUND_HALF_EVEN, ROUND_HALF_UP)]
+
+
+class Known:
+    """Numbers in which those of prose are looked up, however many there are.
+
+    Args:
+        numbers: all of them.
+    """
+
+    def __init__(self, numbers: Iterable[Decimal]) -> None:
+        self.numbers = [number for number in numbers if abs(number) <= _LARGEST]
+        self._rounded: dict[tuple[int, bool, bool], set[Decimal]] = {}
+
+    def fit(self, said: Said) -> bool:
+        """Say whether one of the numbers is the one of the prose; see :func:`fits`."""
+        if said.digits > _DIGITS:
+            return False
+        key = (said.digits, said.percent, len(said.value.as_tuple().digits) < 2)
+        if key not in self._rounded:
+            self._rounded[key] = {value for number in self.numbers for value in _readings(number, *key)}
+        return said.value in self._rounded[key]
 
 
 def numbers_below(places: Iterable[Place]) -> list[Decimal]:
@@ -109,7 +141,7 @@ def _means(place: Place) -> Iterator[Decimal]:
     for item in place.elements():
         for name, member in [("", item), *item.members()]:
             number = decimal(member.value)
-            if number is not None and abs(number) < Decimal(10) ** 25:
+            if number is not None and abs(number) < _LARGEST:
                 columns.setdefault(name, []).append(number)
     for numbers in columns.values():
         if len(numbers) > 1:

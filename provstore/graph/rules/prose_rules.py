@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 from provstore.evidence.jsonreader import resolve
 from provstore.graph.rules.cells import view_cells
 from provstore.graph.rules.citing import inside
-from provstore.graph.rules.family import Family, family_of, point_at
+from provstore.graph.rules.family import Family, family_of
 from provstore.graph.rules.formats import FAMILY, PACKAGE
 from provstore.graph.rules.labels import PREFIXES
 from provstore.graph.rules.places import Place, decimal, walk
-from provstore.graph.rules.prose import Said, fits, label_numbers, numbers_below, numbers_said
+from provstore.graph.rules.prose import Known, Said, fits, label_numbers, numbers_below, numbers_said
 from provstore.graph.rules.rule import Context, Document, Violation, missing_evidence, rule
 
 _PROSE: Final = frozenset(
@@ -46,7 +46,7 @@ class _Near(NamedTuple):
     """
 
     numbers: list[Decimal]
-    whole: list[Decimal]
+    whole: Known
     evidence: list[str]
     own: bool
 
@@ -54,7 +54,7 @@ class _Near(NamedTuple):
 @rule("prose-number", on=(FAMILY, PACKAGE), severity="warn")
 def prose_number(document: Document, context: Context) -> Iterator[Violation]:
     """A rate, a percentage or a long decimal in prose is a number of the data or of the evidence, rounded."""
-    whole = numbers_below([document.root])
+    whole = context.kept(document, known_of)
     cited = _of_cells(family_of(document, context)) if document.format == FAMILY else {}
     places = [document.root, *(place for _, place in walk(document.root))]
     for owner in places:
@@ -81,12 +81,17 @@ def _of_cells(family: Family) -> dict[str, Place]:
         for cell in view_cells(view):
             measurement = family.find("measurement", cell.place.at("evidence_id").value)
             if measurement is not None:
-                point = point_at(measurement, cell.place.at("point_x").value)
+                point = family.point(measurement, cell.place.at("point_x").value)
                 found[cell.place.pointer] = point if point is not None else measurement
     return found
 
 
-def _near(owner: Place, cited: Place | None, whole: list[Decimal]) -> _Near:
+def known_of(document: Document) -> Known:
+    """Return every number of a document."""
+    return Known(numbers_below([document.root]))
+
+
+def _near(owner: Place, cited: Place | None, whole: Known) -> _Near:
     files = owner.at("evidence")
     paths = [item.text for item in (files, *files.elements()) if item.text and inside(item.text)]
     if cited is None:
@@ -98,7 +103,7 @@ def _near(owner: Place, cited: Place | None, whole: list[Decimal]) -> _Near:
 def _judge(said: Said, place: Place, near: _Near, context: Context) -> Iterator[Violation]:
     if any(fits(said, number) for number in near.numbers):
         return
-    elsewhere = any(fits(said, number) for number in near.whole)
+    elsewhere = near.whole.fit(said)
     if elsewhere and not near.own:
         return
     absent = []
@@ -106,7 +111,7 @@ def _judge(said: Said, place: Place, near: _Near, context: Context) -> Iterator[
         record = context.cited(path)
         if record is None:
             absent.append(path)
-        elif any(fits(said, number) for number in numbers_below([record.root])):
+        elif context.kept(record, known_of).fit(said):
             return
     if elsewhere:
         yield Violation(place.pointer, f"{said.text} is a number of something else in this document",

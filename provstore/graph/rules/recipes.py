@@ -4,13 +4,23 @@ from collections.abc import Iterator
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final
 
-from provstore.evidence.jsonreader import ABSENT, Absent, Value
+from provstore.evidence.jsonreader import ABSENT, Value
+from provstore.graph.documents.recipe_status import Parts, derive_status
+from provstore.graph.documents.registry_shape import LEADERBOARDS, SWEEP_LISTS
 from provstore.graph.rules.citing import inside
 from provstore.graph.rules.conventions import known_runs
-from provstore.graph.rules.formats import HARDWARE, INSTANCE, RECIPE, REGISTRY, SWEEP
+from provstore.graph.rules.formats import HARDWARE, INSTANCE, PAGE, RECIPE, REGISTRY, SWEEP
 from provstore.graph.rules.places import COMMIT, Place, decimal, is_count, is_number, same, shown
-from provstore.graph.rules.registry import IMPORTED, standing
-from provstore.graph.rules.rule import Context, Document, Violation, bad, missing_evidence, rule, wrong_kind
+from provstore.graph.rules.rule import (
+    ABSENT_EVIDENCE,
+    Context,
+    Document,
+    Violation,
+    bad,
+    missing_evidence,
+    rule,
+    wrong_kind,
+)
 
 _REQUIRED: Final = (
     "schema_version",
@@ -42,6 +52,9 @@ _ROW: Final = (
     "peak_vram_gb",
     "samples",
 )
+
+_LARGEST: Final = Decimal(10) ** 8
+"""Rates below this are rounded to two digits."""
 
 _FOLDERS: Final = {SWEEP: "speed-sweep", INSTANCE: "model-instance", HARDWARE: "hardware", RECIPE: "recipe"}
 
@@ -124,30 +137,46 @@ def registry_reference(document: Document, context: Context) -> Iterator[Violati
             yield bad(place, f"{found.path} is of another recipe", shown(found.root.at("recipe_id").value))
 
 
-@rule("status-derived", 59, on=RECIPE)
+@rule("status-derived", 59, on=(RECIPE, PAGE))
 def status_derived(document: Document, context: Context) -> Iterator[Violation]:
     """The status of a recipe is the one that its launch, its instance and its sweeps give."""
     root = document.root
-    instance = beside(document, INSTANCE, root.at("model_instance_id").text, context)
-    sweeps: list[Value | Absent] = []
-    for item in root.at("speed_sweep_ids").elements():
-        sweep = beside(document, SWEEP, item.text, context)
-        sweeps.append(ABSENT if sweep is None else sweep.value)
-    found = standing(document.value, ABSENT if instance is None else instance.value, sweeps, context.trusted)
+    if not isinstance(document.value, dict):
+        return
+    found = derive_status(document.value, _parts(document, context), context.trusted)
     status = root.at("status")
-    if found.status == "unknown":
-        for one in found.of("unknown"):
-            yield Violation(one.location, f"status {shown(status.value)} was not worked out: {one.words}",
-                            "at hand", "absent", "evidence-absent", "unknown")  # fmt: skip
-    elif not same(status.value, found.status) and found.status == "candidate":
-        for one in found.of("missing"):
-            yield Violation(status.pointer, f"it cannot be {shown(status.value)}: {one.words}", found.status,
-                            shown(status.value))  # fmt: skip
-    elif not same(status.value, found.status):
-        held = "; ".join(one.words for one in found.of("held"))
+    if same(status.value, found.status):
+        return
+    lacks = [one for one in found.requirements if not one.holds]
+    for one in (one for one in lacks if one.here):
+        message = f"{one.name} is missing: {one.because}"
+        yield Violation(status.pointer, message[:400], found.status, shown(status.value))
+    if any(one.here for one in lacks):
+        return
+    for one in lacks:
+        message = f"status {shown(status.value)} was not worked out: {one.because}"
+        yield Violation(status.pointer, message[:400], "at hand", "absent", ABSENT_EVIDENCE, "unknown")
+    if not lacks:
+        held = "; ".join(found.supported_by)
         yield Violation(
             status.pointer, f"every requirement holds: {held}"[:600], found.status, shown(status.value)
         )
+
+
+def _parts(document: Document, context: Context) -> Parts:
+    """Return what a recipe refers to, as far as it is at hand."""
+    root = document.root
+
+    def value(format: str, id: Place) -> dict[str, Value] | None:
+        found = beside(document, format, id.text, context)
+        return found.value if found is not None and isinstance(found.value, dict) else None
+
+    sweeps = [value(SWEEP, id) for name in SWEEP_LISTS for id in root.at(name).elements()]
+    return Parts(
+        instance=value(INSTANCE, root.at("model_instance_id")),
+        hardware=value(HARDWARE, root.at("hardware_id")),
+        sweeps=[sweep for sweep in sweeps if sweep is not None],
+    )
 
 
 @rule("recommended", 58, on=RECIPE)
@@ -175,15 +204,15 @@ def recommended(document: Document, context: Context) -> Iterator[Violation]:
             yield bad(place, f"{other.path} is recommended for the same hardware", "one for a hardware")
 
 
-@rule("imported-status", 60, on=RECIPE)
+@rule("imported-status", 60, on=(RECIPE, PAGE))
 def imported_status(document: Document, context: Context) -> Iterator[Violation]:
     """A recipe taken over from a leaderboard is a candidate for reference; a validated one is none."""
     root = document.root
     kind, status = root.at("launch", "kind"), root.at("status")
-    if root.at("recipe_source").value in IMPORTED:
+    if root.at("recipe_source").value in LEADERBOARDS:
         if status.value != "candidate":
             yield bad(status, "an observation that was taken over is a candidate", "candidate")
-        if kind.value != "reference":
+        if kind.value != "reference" and (kind.given or document.format == RECIPE):
             yield bad(kind, "an observation that was taken over is for reference", "reference")
     if status.value == "validated" and kind.value == "reference":
         yield bad(kind, "a validated recipe can be launched", "an executable launch")
@@ -245,30 +274,48 @@ def sweep_totals(document: Document, context: Context) -> Iterator[Violation]:
             )
 
 
-@rule("legacy-convention", on=SWEEP, severity="warn")
+def _rows(document: Document) -> list[Place]:
+    """Return the rows of a sweep, or of every sweep that a page shows."""
+    sweeps = document.root.at("speed_sweeps").objects() if document.format == PAGE else [document.root]
+    return [row for sweep in sweeps for row in sweep.at("rows").objects()]
+
+
+def printed(shown_number: Place, exact: Place) -> bool:
+    """Say whether a number is another one, or that one rounded to the digits that are shown."""
+    one, other = decimal(shown_number.value), decimal(exact.value)
+    if one is None or other is None or same(shown_number.value, exact.value):
+        return one is not None and other is not None
+    exponent = one.as_tuple().exponent
+    small = isinstance(exponent, int) and -17 <= exponent < 0 and abs(other) < _LARGEST
+    return small and other.quantize(one, ROUND_HALF_EVEN) == one
+
+
+@rule("legacy-convention", on=(SWEEP, PAGE), severity="warn")
 def legacy_convention(document: Document, context: Context) -> Iterator[Violation]:
     """The rate of a sweep is not comparable with rates per interval when the run's own lab counted events."""
     known = list(known_runs(document, context))
-    for row in document.root.at("rows").objects():
+    for row in _rows(document):
         rate = row.at("decode_tok_s")
         for record, value, conventional in known:
-            if same(rate.value, value.value):
-                text = str(conventional.quantize(Decimal("0.01"), ROUND_HALF_EVEN))
+            if printed(rate, value):
+                small = abs(conventional) < _LARGEST
+                text = str(conventional.quantize(Decimal("0.01"), ROUND_HALF_EVEN) if small else conventional)
                 name = shown(record.root.at("metric_accounting", "published_convention").value)
                 message = f"{record.path}{value.pointer} counts it as {name}; per interval it is {text}"
                 yield Violation(rate.pointer, message[:400], text, shown(rate.value))
 
 
-@rule("context-is-configured-maximum", on=SWEEP, severity="warn")
+@rule("context-is-configured-maximum", on=(SWEEP, PAGE), severity="warn")
 def context_is_configured_maximum(document: Document, context: Context) -> Iterator[Violation]:
     """The context of an observed row is the length of its prompts, not the most that a server takes."""
     root = document.root
-    recipe = beside(document, RECIPE, root.at("recipe_id").text, context)
+    page = document.format == PAGE
+    recipe = document if page else beside(document, RECIPE, root.at("recipe_id").text, context)
     limits = [root.at("metrics", "max_context_tokens")]
     limits += [recipe.root.at("serving", "max_context_tokens")] if recipe is not None else []
     observed = root.at("source", "kind").value == "leaderboard"
-    observed |= recipe is not None and recipe.root.at("recipe_source").value in IMPORTED
-    for row in root.at("rows").objects() if observed else ():
+    observed |= recipe is not None and recipe.root.at("recipe_source").value in LEADERBOARDS
+    for row in _rows(document) if observed else ():
         place = row.at("context_tokens")
         if place.given and any(same(place.value, limit.value) for limit in limits):
             yield bad(

@@ -1,6 +1,6 @@
 """What a rule is: a code, a sentence, the documents it is for, and a function that finds violations."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from provstore.errors import NotFoundError
@@ -91,13 +91,11 @@ class Context:
     Args:
         documents: the documents under check, by path.
         files: other files of the repository.
-        trusted: owners of repositories whose campaigns are acceptance evidence, in lower case; None for the
-            owner that a recipe itself names as its source.
+        trusted: owners of repositories whose pinned campaigns are acceptance evidence, beside the one that a
+            recipe names as its own source.
     """
 
-    def __init__(
-        self, documents: Mapping[str, Document], files: Files, trusted: frozenset[str] | None = None
-    ) -> None:
+    def __init__(self, documents: Mapping[str, Document], files: Files, trusted: Sequence[str] = ()) -> None:
         self.documents = documents
         self.files = files
         self.trusted = trusted

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from provstore.graph.rules.citing import Numbers, inside
+from provstore.graph.rules.citing import inside, numbers_of
 from provstore.graph.rules.family import MEASURED, Family, family_of
 from provstore.graph.rules.formats import COMPOSED, FAMILY, PACKAGE
 from provstore.graph.rules.places import DATE, Place, decimal, shown, walk
@@ -31,13 +31,13 @@ _IN_NAME: Final = re.compile(r"(?<!\d)(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01
 _DATES: Final = frozenset(("reviewed_at", "generated_at", "measured_at", "published_at", "captured_at"))
 
 
-def open_parts(record: Place) -> list[Place]:
+def open_parts(record: Document) -> list[Place]:
     """Return the status members of the parts of a composed result that did not end.
 
     A part is an object in a list at the top level; its status a member whose name ends in ``status``.
     """
     found = []
-    for _, listed in record.members():
+    for _, listed in record.root.members():
         for part in listed.objects():
             for name, status in part.members():
                 if name.endswith("status") and status.text.upper() in _UNFINISHED:
@@ -45,9 +45,9 @@ def open_parts(record: Place) -> list[Place]:
     return found
 
 
-def inexact_rows(record: Place) -> Place | None:
+def inexact_rows(record: Document) -> Place | None:
     """Return the member that counts rows which differ from the oracle; None when none does."""
-    for name, place in walk(record):
+    for name, place in walk(record.root):
         number = decimal(place.value)
         if name.endswith("mismatch_rows") and number is not None and number > 0:
             return place
@@ -58,11 +58,11 @@ def inexact_rows(record: Place) -> Place | None:
 def part_not_terminal(document: Document, context: Context) -> Iterator[Violation]:
     """Every part of a composed result ended."""
     if document.format == COMPOSED:
-        for status in open_parts(document.root):
+        for status in open_parts(document):
             yield bad(status, "this part of the result did not end", "a status of a run that ended")
         return
     for item, record in _records(family_of(document, context), context):
-        for status in open_parts(record.root):
+        for status in context.kept(record, open_parts):
             yield Violation(item.at("evidence").pointer, f"{record.path}{status.pointer}: a part did not end",
                             "a status of a run that ended", shown(status.value))  # fmt: skip
 
@@ -82,7 +82,7 @@ def state_exceeds_evidence(document: Document, context: Context) -> Iterator[Vio
     for item, record in _records(family_of(document, context), context):
         if item.at("state").value not in MEASURED:
             continue
-        unfinished, inexact = open_parts(record.root), inexact_rows(record.root)
+        unfinished, inexact = context.kept(record, open_parts), context.kept(record, inexact_rows)
         rows = "" if inexact is None else f"{shown(inexact.value)} rows differ"
         if unfinished or inexact is not None:
             why = f"{count(len(unfinished), 'part')} not ended" if unfinished else rows
@@ -93,7 +93,7 @@ def state_exceeds_evidence(document: Document, context: Context) -> Iterator[Vio
 def contradicted(document: Document, context: Context) -> Iterator[Violation]:
     """Prose does not call a result sealed whose record has a part that did not end."""
     for item, record in _records(family_of(document, context), context):
-        unfinished = open_parts(record.root)
+        unfinished = context.kept(record, open_parts)
         for name in ("workload", "quality", "quality_scope") if unfinished else ():
             if _SEALED.search(item.at(name).text):
                 place = unfinished[0]
@@ -120,7 +120,9 @@ def headline_evidence(document: Document, context: Context) -> Iterator[Violatio
             message = f"{evidence.text} is here, but {why}" if there else found.message
             yield found._replace(message=message[:400], found="no record" if there else "absent")
             continue
-        if not Numbers(record.root).have(headline.at("value").value, milliseconds=_in_ms(headline)):
+        if not context.kept(record, numbers_of).have(
+            headline.at("value").value, milliseconds=_in_ms(headline)
+        ):
             yield bad(headline.at("value"), f"{evidence.text} has no such number", "a number of the record")
 
 
