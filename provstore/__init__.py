@@ -31,6 +31,7 @@ _HOMES = {
     "provstore.records.tree": ("TreeChild", "TreeEntry", "TreeIndex", "TreeLeaf"),
     "provstore.reports": (
         "Check",
+        "CheckReport",
         "Damage",
         "DiffReport",
         "DoctorReport",
@@ -69,6 +70,7 @@ _HOMES = {
     "provstore.verbs.proving": ("prove", "verify_proof"),
     "provstore.verbs.repairing": ("rebuild_index", "repair"),
     "provstore.verbs.restoring": ("restore",),
+    "provstore.verbs.ruling": ("check_documents",),
     "provstore.verbs.covering": ("claims", "coverage"),
     "provstore.verbs.scoping": ("scope",),
     "provstore.verbs.sealing": ("SealOptions", "seal_paths", "seal_spec"),

@@ -9,6 +9,7 @@ from provstore.records.packet import Claim, Entry, Origin, Packet, Pin
 from provstore.records.tree import TreeChild, TreeEntry, TreeIndex, TreeLeaf
 from provstore.reports import (
     Check,
+    CheckReport,
     Damage,
     DiffReport,
     DoctorReport,
@@ -50,6 +51,7 @@ from provstore.verbs.proving import prove, verify_proof
 from provstore.verbs.querying import asking, pins, shared, stale, uses, why
 from provstore.verbs.repairing import rebuild_index, repair
 from provstore.verbs.restoring import restore
+from provstore.verbs.ruling import check_documents
 from provstore.verbs.scoping import scope
 from provstore.verbs.sealing import SealOptions, seal_spec
 from provstore.verbs.sealing import seal_paths as seal
@@ -63,6 +65,7 @@ __version__: str
 __all__ = [
     "Asked",
     "Check",
+    "CheckReport",
     "Claim",
     "Damage",
     "DiffReport",
@@ -103,6 +106,7 @@ __all__ = [
     "asking",
     "cat",
     "cat_object",
+    "check_documents",
     "claims",
     "closure",
     "convention",
