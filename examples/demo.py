@@ -1,8 +1,8 @@
-"""What ``make demo`` runs: seal, judge, catch a fault and a tamper, compare, ask, with ``prov``, in ``demo-out/``.
+"""What ``make demo`` runs with ``prov``: seal, judge, catch faults and tampers, compare, ask.
 
-It needs no network, no GPU and no data but what the repository ships and this machine's own Python
-environment. Exit code 1 if any step gives another answer than the one it is there to show. An argument names
-another folder to work in; it must be new or made by an earlier demonstration.
+Everything lies in ``demo-out/``. It needs no network, no GPU and no data but what the repository ships and
+this machine's own Python environment. Exit code 1 if any step gives another answer than the one it is there
+to show. An argument names another folder to work in; it must be new or made by an earlier demonstration.
 """
 
 import hashlib

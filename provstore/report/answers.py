@@ -132,7 +132,7 @@ def said_lines(report: SaidReport) -> Iterator[str]:
     """Yield numbers and places, one a line."""
     if not report.rows:
         yield "nothing that is stated fits"
-    yield from columns(
+    lines = columns(
         (
             node_text(row.node),
             f"{row.metric} {row.value} {row.unit}".strip() if row.value else row.state or NOT_STATED,
@@ -141,6 +141,10 @@ def said_lines(report: SaidReport) -> Iterator[str]:
         )
         for row in report.rows
     )
+    for line, row in zip(lines, report.rows, strict=True):
+        yield line
+        if row.told:
+            yield f"  told: {row.told}"
     yield from _more(report)
 
 

@@ -193,6 +193,7 @@ class SaidRow(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
         stated_by: hex id of the object, or of the packet.
         location: where in there.
         date: when, as the document says.
+        told: why the convention is known, where another document tells it.
     """
 
     node: str
@@ -206,6 +207,7 @@ class SaidRow(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     stated_by: str
     location: str
     date: str = ""
+    told: str = ""
 
 
 class SaidReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):

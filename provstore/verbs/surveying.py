@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from provstore.errors import NotFoundError
+from provstore.graph.joined import joined_conventions
 from provstore.graph.nodes import Node
 from provstore.graph.questions import stating
 from provstore.graph.questions.stating import Said
@@ -52,10 +53,21 @@ def _sha256(reader: Reader, id: str) -> str:
 def convention(asked: Asked, name: str, *, limit: Limit = None, after: str | None = None) -> SaidReport:
     """Return the numbers that are counted in a convention, as far as a claim or a document says so.
 
+    Where a number's own document states none, another may tell it: one that states the same number of the
+    same run, or of a file that both rest on, with its count of events and intervals.
+
     Raises:
         UsageError: see :func:`page`.
     """
-    return _said(stating.by_convention(stated(asked), name), limit, after)
+    return _said(stating.by_convention(_numbers(asked), name), limit, after)
+
+
+def _numbers(asked: Asked) -> Iterator[Said]:
+    told = {
+        (found.measurement, found.location, found.value): (found.convention, found.reason)
+        for found in joined_conventions(asked.graph)
+    }
+    return stating.with_told(stating.said(stated(asked)), told)
 
 
 def select(
@@ -92,6 +104,7 @@ def _fields(row: Said) -> dict[str, Any]:
         "stated_by": row.stated_by,
         "location": row.location,
         "date": row.date,
+        "told": row.told,
     }
 
 
@@ -130,7 +143,7 @@ def timeline(asked: Asked, name: str, *, limit: Limit = None, after: str | None 
         seal = firsts.get(row.stated_by)
         return dates.get(row.stated_by, "" if seal is None else _utc(seal))
 
-    points = stating.timeline((row for row in stating.said(stated(asked)) if fits(row)), when)
+    points = stating.timeline((row for row in _numbers(asked) if fits(row)), when)
     if not points:
         raise NotFoundError(show(name), "no number has this metric, and nothing that states one is called so")
     rows, following = page(points, lambda point: _name(point.said), limit, after)

@@ -205,3 +205,20 @@ def test_the_timeline_keeps_conventions_apart(asked: Asked) -> None:
     assert groups == sorted(groups)
     assert {"conventional-intervals", "legacy-inclusive-events", ""} <= {row.convention for row in rows}
     assert all(row.best is None for row in rows if not row.when or not row.unit.endswith("/s"))
+
+
+def test_the_number_of_a_page_is_told_by_the_record_that_it_came_from(corpus: Path) -> None:
+    store = MemoryStore()
+    lab, registry = corpus / "b70-lab", corpus / "local-ai-registry"
+    import_documents(store, [lab / "data"], ImportOptions(root=str(lab)))
+    import_documents(store, [registry], ImportOptions(root=str(registry)))
+    page = next(path for path in (corpus.parent / "seeds").iterdir() if path.name.startswith("002_"))
+    import_documents(store, [page])
+    with querying.asking(store) as asked:
+        rows = surveying.convention(asked, "legacy-inclusive-events").rows
+        told = {row.value: row.told for row in rows if row.told}
+        assert {"94.9", "94.92003934159611"} <= told.keys()
+        assert all(f"leaderboard run {PAGE_RUN}" in told[value] for value in ("94.9", "94.92003934159611"))
+        (place,) = {row.selectors.get("configured_max_context_tokens") for row in rows if row.value == "94.9"}
+        assert place == 8192
+        assert not any("prompt_tokens" in row.selectors for row in rows if row.value == "94.9")

@@ -33,6 +33,7 @@ class Said(NamedTuple):
         point_x: source text of the place on the axis of a series.
         date: when, as the document says.
         workload: the source's words.
+        told: why the convention is known, where not this document but another tells it.
     """
 
     kind: str
@@ -49,6 +50,7 @@ class Said(NamedTuple):
     point_x: str | None = None
     date: str = ""
     workload: str = ""
+    told: str = ""
 
     def node(self) -> str:
         """Return its node as text."""
@@ -118,9 +120,21 @@ def _lineup(id: str, statements: Statements, lineup: Lineup) -> Said:
     )
 
 
-def by_convention(stated: Stated, convention: str) -> Iterator[Said]:
+Told = dict[tuple[str, str, str], tuple[str, str]]
+"""Convention, and why it is known, of numbers whose own document states none: by key of the measurement,
+location and source text."""
+
+
+def with_told(rows: Iterable[Said], told: Told) -> Iterator[Said]:
+    """Yield numbers, those without a convention of their own with the one that another document tells."""
+    for row in rows:
+        found = None if row.convention else told.get((row.key, row.location, row.value))
+        yield row if found is None else row._replace(convention=found[0], told=found[1])
+
+
+def by_convention(rows: Iterable[Said], convention: str) -> Iterator[Said]:
     """Yield the numbers that are counted in a convention, as far as a document or a packet says so."""
-    return (one for one in said(stated) if one.convention == convention)
+    return (row for row in rows if row.convention == convention)
 
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
