@@ -27,8 +27,12 @@ from provstore.graph.questions import walking
 from provstore.store.protocol import Reader
 from provstore.verbs.closures import closure
 from provstore.verbs.refreshing import refresh
+from provstore.verbs.scoping import scope
 
-QUESTIONS: Final = ("uses", "why", "closure", "shared")
+RIVALLED: Final = ("uses", "why", "closure", "shared")
+"""Questions that SQLite is asked as well."""
+
+QUESTIONS: Final = (*RIVALLED, "scope")
 ASKED: Final = 400
 """Random questions of each kind in a round."""
 
@@ -42,9 +46,7 @@ JQ_PART: Final = 0.02
 _HOLDING: Final = ", ".join(f"'{kind}'" for kind in sorted(walking.HOLDING))
 
 P15_P99: Final = {name: Goal(f"{name}, p99 of random questions", 5.0, "ms") for name in QUESTIONS}
-P15_SQLITE: Final = {
-    name: Goal(f"SQLite recursive query / {name}", 50.0, at_least=True) for name in QUESTIONS
-}
+P15_SQLITE: Final = {name: Goal(f"SQLite recursive query / {name}", 50.0, at_least=True) for name in RIVALLED}
 P15_JQ: Final = Goal("jq over the files / uses", 1000.0, at_least=True)
 P15_IMPORT: Final = Goal("deriving and indexing / bare decoding of the same JSON", 100.0)
 
@@ -84,7 +86,7 @@ def questions(setting: Setting) -> Row:
         with closing(found.graph) as graph:
             asked = _asked(made, reader, graph)
             nodes, relations = graph.sizes()
-            timings = Timings([*QUESTIONS, *(f"SQLite {name}" for name in QUESTIONS), "jq uses"])
+            timings = Timings([*QUESTIONS, *(f"SQLite {name}" for name in RIVALLED), "jq uses"])
             single = _ours(asked, setting, timings)
             with closing(_sqlite(place / "relations.db", graph)) as database:
                 _theirs(asked, database, timings)
@@ -92,7 +94,7 @@ def questions(setting: Setting) -> Row:
                 _jq(asked, place, timings)
     findings = [Finding(P15_P99[name], _p99(single[name])) for name in QUESTIONS]
     findings += [
-        Finding(P15_SQLITE[name], _times_faster(timings, f"SQLite {name}", name)) for name in QUESTIONS
+        Finding(P15_SQLITE[name], _times_faster(timings, f"SQLite {name}", name)) for name in RIVALLED
     ]
     findings.append(
         Finding(P15_JQ, _times_faster(timings, "jq uses", "uses", 1 / JQ_PART))
@@ -169,6 +171,9 @@ def _question(made: Made, name: str) -> Callable[[], object]:
     if name == "shared":
         one, other = packet(), packet()
         return lambda: walking.shared(graph, number(one), number(other))[:PAGE]
+    if name == "scope":
+        node, where = packet(), {"cards": chance.choice((1, 2, 4, 8, 16)), "kv": "fp8"}
+        return lambda: scope(made.reader, graph, node, where)
     id = bytes.fromhex(chance.choice(made.packets))
     return lambda: closure(made.reader, id, missing=True)
 

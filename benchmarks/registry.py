@@ -19,7 +19,7 @@ import packets
 import provstore
 from provstore import records
 from provstore.ids import Digests, RawId
-from provstore.records.packet import Claim, Entry, Packet, Pin
+from provstore.records.packet import Claim, Entry, Packet, Pin, Scope
 from provstore.records.verdict import Verdict
 from provstore.store.protocol import Stage
 from provstore.verbs.document_files import ImportOptions
@@ -117,8 +117,12 @@ def _packet(stage: Stage, number: int, size: Size, made: list[RawId], chance: ra
         evidence=("evidence/run",),
     )
     parents = (made[chance.randrange(len(made))].hex(),) if made and chance.random() < 0.1 else ()
+    scope = Scope(
+        at={"cards": 2 ** (number % 4), "context": 1024 << (number % 5)},
+        described_as=(f"measurement:family-{number % size.families}/run-{number % 10}",),
+    )
     packet, encoded = records.encode(
-        Packet(name=f"packet-{number:06d}", entries=entries, claims=(claim,), parents=parents)
+        Packet(name=f"packet-{number:06d}", entries=entries, claims=(claim,), parents=parents, scope=scope)
     )
     stage.add_record(packet, encoded)
     stage.set_ref(f"packet-{number:06d}", packet)
@@ -179,6 +183,7 @@ def _families(folder: Path, size: Size, chance: random.Random) -> Path:
             "format": "neural-download-model-family-v1",
             "id": f"family-{number}",
             "run_measurements": runs,
+            "family_closures": [{"selectors": {"cards": [16]}, "state": "missing", "reason": "made up"}],
         }
         folder.joinpath(f"family-{number:05d}.json").write_text(json.dumps(family), encoding="utf-8")
     return folder

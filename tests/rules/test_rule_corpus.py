@@ -1,4 +1,4 @@
-"""What the rules find in the real documents, to the last finding; whatever is more than absence was read by hand."""
+"""What the rules find in the real documents, to the last finding; all but absence was read by hand."""
 
 from collections import Counter
 from pathlib import Path
