@@ -33,9 +33,10 @@ from provstore.store.resolving import resolve
 from provstore.verbs.asking import Asked
 from provstore.verbs.attributing import diff
 from provstore.verbs.checking import fsck, fsck_for
+from provstore.verbs.checksumming import verify_checksums
 from provstore.verbs.closures import closure
 from provstore.verbs.collecting import gc
-from provstore.verbs.comparing import verify_against, verify_checksums
+from provstore.verbs.comparing import verify_against
 from provstore.verbs.covering import claims, coverage
 from provstore.verbs.diffing import side
 from provstore.verbs.doctoring import doctor

@@ -9,6 +9,7 @@ PLACES = {
     "regex": ("regex", ""),
     "text_string_to_metric_families": ("prometheus_client.parser", "text_string_to_metric_families"),
     "sha256": ("hashlib", "sha256"),
+    "tempfile": ("tempfile", ""),
     "tomllib": ("tomllib", ""),
 }
 """Where each name comes from."""

@@ -1,6 +1,7 @@
 import ctypes as ctypes
 import hashlib as hashlib
 import json as json
+import tempfile as tempfile
 import tomllib as tomllib
 from hashlib import sha256 as sha256
 

@@ -107,6 +107,7 @@ ORDER: tuple[str, ...] = (
     "provstore.files.standins",
     "provstore.files.git_state",
     "provstore.files.hashing",
+    "provstore.files.checklist",
     "provstore.files.crew",
     "provstore.files.encoding",
     "provstore.files.inspect_git",
@@ -252,6 +253,7 @@ ORDER: tuple[str, ...] = (
     "provstore.host.dimensions",
     # verbs
     "provstore.verbs",
+    "provstore.verbs.checksumming",
     "provstore.verbs.closing",
     "provstore.verbs.doctoring",
     "provstore.verbs.inspecting",
@@ -273,6 +275,7 @@ ORDER: tuple[str, ...] = (
     "provstore.verbs.pins",
     "provstore.verbs.gathering",
     "provstore.verbs.spec",
+    "provstore.verbs.declaring",
     "provstore.verbs.entries",
     "provstore.verbs.sealing",
     "provstore.verbs.seldom",

@@ -20,6 +20,9 @@ _COLOURS: Final = {
     "UNKNOWN": "\x1b[33m",
     "WARN": "\x1b[33m",
 }
+_BATCH: Final = 500
+"""Lines or checks that are written at once."""
+
 _RESET: Final = "\x1b[0m"
 
 _CONTROLS: Final = {
@@ -60,15 +63,20 @@ class Console(NamedTuple):
         if not self.quiet:
             _write_error(text + "\n")
 
-    def answer(self, report: object, lines: Iterable[str]) -> NoReturn:
-        """Print a report as JSON or as text on stdout, then leave with the exit code it stands for."""
+    def answer(
+        self, report: object, lines: Iterable[str], checks: Iterable[object] | None = None
+    ) -> NoReturn:
+        """Print a report as JSON or as text on stdout, then leave with the exit code it stands for.
+
+        Checks that the report itself does not hold are written into its JSON one by one.
+        """
         from typer import Exit
 
         from provstore.report.exits import exit_code
 
         code = exit_code(report)
         if self.json:
-            write_document(report)
+            write_document(report, checks)
         else:
             write_lines(lines)
         raise Exit(code)
@@ -85,7 +93,7 @@ def _batches(lines: Iterable[str]) -> Iterator[str]:
     batch: list[str] = []
     for line in lines:
         batch.append(line.translate(_CONTROLS).replace("\n", "\\x0a") + "\n")
-        if len(batch) >= 500:
+        if len(batch) >= _BATCH:
             yield "".join(batch)
             batch.clear()
     if batch:
@@ -97,11 +105,29 @@ def _painted(text: str) -> str:
     return re.sub(rf"^({words})\b", lambda m: _COLOURS[m[1]] + m[1] + _RESET, text, flags=re.MULTILINE)
 
 
-def write_document(document: object) -> None:
-    """Write one JSON document on stdout, indented, with non-ASCII characters as they are."""
+def write_document(document: object, checks: Iterable[object] | None = None) -> None:
+    """Write one JSON document on stdout, indented, with non-ASCII characters as they are.
+
+    With ``checks``, the document's own list of that name is empty and these are written in it as they come.
+    """
     import msgspec
 
-    write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+    whole = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    if checks is None:
+        write_bytes(whole)
+        return
+    before, mark, after = whole.partition(b'"checks": []')
+    parts = [before + mark[:-1]]
+    comma = b""
+    for check in checks:
+        text = msgspec.json.format(msgspec.json.encode(check), indent=2)
+        parts.append(comma + b"\n    " + text.replace(b"\n", b"\n    "))
+        comma = b","
+        if len(parts) >= _BATCH:
+            if not write_bytes(b"".join(parts)):
+                return
+            parts.clear()
+    write_bytes(b"".join(parts) + b"\n  ]" + after if comma else whole)
 
 
 def write_bytes(data: Buffer) -> bool:

@@ -53,12 +53,14 @@ def verify(
     out = console(ctx, store, as_json, quiet)
     proof = None if checksums else _proof_file(out, name, file)
     if checksums is not None:
-        from provstore.verbs.comparing import verify_checksums
+        from provstore.verbs.checksumming import CheckSpool, spool_checksums
 
         _refuse("--checksums", {"X": name, "--only": only, "--at": at, "--policy": policy})
         if algorithm not in (None, "sha256", "blake3"):
             raise UsageError(f"--algorithm {algorithm!r} is unknown; known are sha256, blake3")
-        report = verify_checksums(checksums, against=against or ".", algorithm=algorithm)
+        with CheckSpool() as spool:
+            report = spool_checksums(spool, checksums, against=against or ".", algorithm=algorithm)
+            out.answer(report, verify_lines(report, spool), checks=spool)
     elif proof is not None:
         from provstore.files.hashing import read_file
         from provstore.verbs.proving import MAX_PROOF_BYTES, verify_proof

@@ -83,19 +83,39 @@ def parse_checksums(
     """
     found: dict[bytes, ChecksumLine] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
-        line = line.removesuffix(b"\r")
-        if not line or line.startswith(b"#"):
-            continue
-        name, digest = _parse_line(line, where, number, algorithm)
-        if name in found:
-            first = found[name]
-            relation = "the same" if first.digest == digest else "another"
-            reason = f"{show(name[:200])} is listed twice, with {relation} digest, first on line {first.line}"
-            raise ChecksumFileError(where, number, reason)
-        found[name] = ChecksumLine(name, digest, number)
+        for member in parse_line(line, where, number, algorithm):
+            refuse_twice(found.get(member.name), member, where)
+            found[member.name] = member
     if not found:
         raise EmptyError(where)
     return tuple(found.values())
+
+
+def parse_line(
+    line: bytes, where: str, number: int, algorithm: UntaggedAlgorithm | None
+) -> tuple[ChecksumLine, ...]:
+    """Return the member that one line without its LF states; none for a comment or an empty line.
+
+    Raises:
+        ChecksumFileError: the line is bad.
+    """
+    line = line.removesuffix(b"\r")
+    if not line or line.startswith(b"#"):
+        return ()
+    return (ChecksumLine(*_parse_line(line, where, number, algorithm), number),)
+
+
+def refuse_twice(first: ChecksumLine | None, again: ChecksumLine, where: str) -> None:
+    """Refuse a member whose name an earlier line has.
+
+    Raises:
+        ChecksumFileError: there is an earlier one.
+    """
+    if first is not None:
+        relation = "the same" if first.digest == again.digest else "another"
+        name = show(again.name[:200])
+        reason = f"{name} is listed twice, with {relation} digest, first on line {first.line}"
+        raise ChecksumFileError(where, again.line, reason)
 
 
 def format_checksums(lines: Iterable[ChecksumLine], style: Style = "gnu") -> bytes:

@@ -357,7 +357,7 @@ def _stream(
     return Hashed(found.blake3, found.sha256, found.size_bytes, git, flags, opened)
 
 
-def _open_regular(path: str | bytes | os.PathLike[str]) -> int:
+def open_regular(path: str | bytes | os.PathLike[str]) -> int:
     """Open a file for reading; a FIFO, which would keep us waiting for ever, or a device is refused."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -377,7 +377,7 @@ def read_file(path: str | bytes | os.PathLike[str], limit_bytes: int) -> bytes:
         InputOutputError: it cannot be read, or is no regular file.
     """
     try:
-        with open(_open_regular(path), "rb") as file:
+        with open(open_regular(path), "rb") as file:
             return file.read(limit_bytes + 1)
     except (OSError, ValueError) as error:
         number = error.errno if isinstance(error, OSError) else errno.EINVAL
@@ -393,7 +393,7 @@ def hash_file(path: str | bytes | os.PathLike[str]) -> Digests:
     """
     twin = TwinHasher()
     buffer = memoryview(bytearray(_CHUNK_BYTES + 4096))[2048 : 2048 + _CHUNK_BYTES]
-    with open(_open_regular(path), "rb", buffering=0) as file:
+    with open(open_regular(path), "rb", buffering=0) as file:
         while count := file.readinto(buffer):
             twin.update(buffer[:count])
     return twin.digests()

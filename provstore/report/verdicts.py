@@ -1,7 +1,8 @@
 """Text of what was looked at and judged: verify, fsck, doctor, schema check."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from provstore.report.judged import verdict_lines
@@ -22,25 +23,32 @@ REMEDY_OF_UNKNOWN: Final = "bring the bytes that are not here, or say with --at 
 SHOWN_UNKNOWN: Final = 24
 """Things that could not be looked at and are told one by one."""
 
+ROWS_AT_ONCE: Final = 1000
+
 SHOWN_MISSING: Final = 20
 """Members whose absent bytes are listed one by one; the report itself always has all of them."""
 
 
-def verify_lines(report: VerifyReport) -> Iterator[str]:
+def verify_lines(report: VerifyReport, spooled: Iterable[Check] | None = None) -> Iterator[str]:
     """Yield the verdict, what was counted, then everything that is not a pass, then what passed.
+
+    Args:
+        report: the report.
+        spooled: its checks, where there are too many for it to hold; iterated several times.
 
     Example:
         >>> next(verify_lines(VerifyReport(packet="ab" * 32, outcome="PASS", checks=())))[:16]
         'PASS  packet aba'
     """
+    checks = report.checks if spooled is None else spooled
     about = f"packet {report.packet}" if report.packet else "checksum file"
     yield f"{report.outcome}  {about}"
-    tally = Counter(check.outcome for check in report.checks)
+    tally = Counter(check.outcome for check in checks)
     found = ", ".join(f"{number} {outcome}" for outcome, number in sorted(tally.items())) or "no checks"
     looked = count(report.objects_checked, "object")
     yield f"  {looked} re-hashed ({amount(report.bytes_checked)}); checks: {found}"
     unknown = 0
-    for check in report.checks:
+    for check in checks:
         unknown += check.outcome == "UNKNOWN"
         if check.outcome not in ("PASS", "NOT-APPLICABLE") and (
             check.outcome != "UNKNOWN" or unknown <= SHOWN_UNKNOWN
@@ -48,18 +56,20 @@ def verify_lines(report: VerifyReport) -> Iterator[str]:
             yield from _finding(check)
     if unknown > SHOWN_UNKNOWN:
         yield f"UNKNOWN  ... and {unknown - SHOWN_UNKNOWN} more; --json lists them all"
-    passed = [check for check in report.checks if check.outcome == "PASS"]
-    yield from columns([(check.outcome, check.check, _place(check), check.message) for check in passed])
-    for code, roles in _not_applicable(report.checks):
+    passed = ((c.outcome, c.check, _place(c), c.message) for c in checks if c.outcome == "PASS")
+    # The cells of spooled checks differ in the last one alone, so these need no common width.
+    while batch := list(islice(passed, ROWS_AT_ONCE if spooled is not None else None)):
+        yield from columns(batch)
+    for code, roles in _not_applicable(checks):
         yield f"not applicable  {code}: {', '.join(roles)}"
     yield from verdict_lines(report.verdicts)
     yield from _metrics(report.metrics)
     yield from indented_list("would settle what is unknown:", report.settles)
     yield from _missing(report.missing)
-    yield from _what_to_do(report)
+    yield from _what_to_do(checks)
 
 
-def _not_applicable(checks: tuple[Check, ...]) -> list[tuple[str, list[str]]]:
+def _not_applicable(checks: Iterable[Check]) -> list[tuple[str, list[str]]]:
     """Gather what does not apply by its reason: one line says it for all of its roles."""
     found: dict[str, list[str]] = {}
     for check in checks:
@@ -84,12 +94,12 @@ def _finding(check: Check) -> Iterator[str]:
         yield f"      {line}"
 
 
-def _what_to_do(report: VerifyReport) -> Iterator[str]:
+def _what_to_do(checks: Iterable[Check]) -> Iterator[str]:
     """Yield one line for each kind of trouble there is."""
-    failed = {check.check for check in report.checks if check.outcome == "FAIL" and check.required}
+    failed = {check.check for check in checks if check.outcome == "FAIL" and check.required}
     for check in sorted(failed & set(REMEDIES)):
         yield f"to do: {REMEDIES[check]}"
-    if any(check.outcome == "UNKNOWN" for check in report.checks):
+    if any(check.outcome == "UNKNOWN" for check in checks):
         yield f"to do: {REMEDY_OF_UNKNOWN}"
 
 

@@ -4,8 +4,9 @@ No flag turns the check off. Large objects are either checked before their first
 (:func:`stream`), or given to a writer that the caller publishes only when :func:`copy` returned.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from typing import IO, Final, Self
 
 from blake3 import blake3
 
@@ -210,10 +211,38 @@ class Records:
     def __init__(self, reader: Reader) -> None:
         self._fetch = fetcher(reader)
         self.new: dict[RawId, bytes] = {}
+        self._shelf: IO[bytes] | None = None
+        self._shelved: dict[RawId, tuple[int, int]] = {}
+
+    def shelve(self, id: RawId, data: bytes) -> None:
+        """Keep a record of the stage on disk: one of very many that hardly anybody reads again."""
+        if self._shelf is None:
+            self._shelf = libraries.tempfile.TemporaryFile()
+        self._shelved[id] = (self._shelf.seek(0, os.SEEK_END), len(data))
+        self._shelf.write(data)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shelf is not None:
+            self._shelf.close()
+
+    def _from_shelf(self, id: RawId) -> bytes | None:
+        at = self._shelved.get(id)
+        if at is None or self._shelf is None:
+            return None
+        self._shelf.seek(at[0])
+        data = self._shelf.read(at[1])
+        if not any(record_id(kind, data) == id for kind in RECORD_KINDS):
+            raise IntegrityError(id.hex(), "other bytes in a temporary file")
+        return data
 
     def fetch(self, id: RawId) -> bytes:
         """Return the checked bytes of a record."""
         found = self.new.get(id)
+        if found is None and self._shelved:
+            found = self._from_shelf(id)
         return found if found is not None else self._fetch(id)
 
 

@@ -3,13 +3,10 @@
 import os
 import stat
 from collections.abc import Iterator
-from typing import Final
 
 from provstore import merkle, treediff
-from provstore.errors import IntegrityError, MalformedError, NotFoundError, UnsafePathError
+from provstore.errors import IntegrityError, MalformedError, NotFoundError
 from provstore.files import hashing
-from provstore.files.checksums import ChecksumLine, parse_checksums
-from provstore.files.hashing import hash_file, read_file
 from provstore.files.ingest import ingest
 from provstore.files.ingest_file import ingest_file
 from provstore.files.outcome import Ingested, Options
@@ -17,7 +14,7 @@ from provstore.files.progress import Meter, Reporter
 from provstore.files.root import Root, type_name
 from provstore.files.walk import walk
 from provstore.ids import RawId, to_raw
-from provstore.paths import check_path, join, show
+from provstore.paths import join, show
 from provstore.records.packet import Entry
 from provstore.records.tree import TreeEntry
 from provstore.reports import Check, VerifyReport, worst
@@ -29,9 +26,6 @@ from provstore.verbs.holding import Held, hold
 from provstore.verbs.members import Only, entry_members, mode_text, node_text, single
 
 Path = str | bytes | os.PathLike[str]
-
-MAX_LIST_BYTES: Final = 256 << 20
-"""Largest checksum file."""
 
 
 class _Comparison:
@@ -323,78 +317,3 @@ def verify_against(
     if not os.path.isdir(base):
         raise NotFoundError(show(base), "no such directory")
     return _Comparison(reader, packet, base, Only(only), Meter(progress)).run()
-
-
-def verify_checksums(
-    file: Path, *, against: Path = ".", algorithm: str | None = None, progress: Reporter | None = None
-) -> VerifyReport:
-    """Check the files that a GNU, BSD-tag or b3sum checksum file lists.
-
-    Args:
-        file: the checksum file.
-        against: directory that its names are relative to.
-        algorithm: ``sha256`` or ``blake3`` for untagged lines; otherwise either may match.
-        progress: is told how far it is.
-
-    Raises:
-        EmptyError: the file lists nothing.
-        ChecksumFileError: a line in no known form.
-    """
-    path = os.path.abspath(os.fsencode(file))
-    data = read_file(path, MAX_LIST_BYTES)
-    if len(data) > MAX_LIST_BYTES:
-        raise MalformedError(show(path), f"is larger than any checksum file ({MAX_LIST_BYTES} bytes)")
-    lines = parse_checksums(data, show(path), "blake3" if algorithm == "blake3" else "sha256")
-    meter = Meter(progress, files_total=len(lines))
-    checks: list[Check] = []
-    base = os.path.abspath(os.fsencode(against))
-    size = 0
-    for line in lines:
-        check, read_bytes = _line(line, base, show(path), either=algorithm is None)
-        checks.append(check)
-        size += read_bytes
-        meter.add(read_bytes, 1, line.name)
-    found = tuple(checks)
-    return VerifyReport(
-        packet="",
-        outcome=worst(found),
-        checks=found,
-        objects_checked=sum(check.outcome == "PASS" for check in found),
-        bytes_checked=size,
-    )
-
-
-def _line(line: ChecksumLine, base: bytes, where: str, *, either: bool) -> tuple[Check, int]:
-    name, place = show(line.name), f"{where}:{line.line}"
-    expected = str(line.digest)
-    try:
-        relative = check_path(line.name[2:] if line.name.startswith(b"./") else line.name, place)
-        found = hash_file(os.path.join(base, relative))
-    except UnsafePathError as error:
-        return _listed("FAIL", "unsafe-path", name, expected, None, place, error.reason), 0
-    except FileNotFoundError:
-        return _listed("FAIL", "missing", name, expected, None, place, "no such file"), 0
-    except OSError as error:
-        reason = error.strerror or str(error)
-        return _listed("UNKNOWN", "unreadable", name, expected, None, place, reason), 0
-    actual = found.blake3 if line.digest.algorithm == "blake3" else found.sha256
-    tagged_either = either and line.digest.raw == found.blake3
-    if actual == line.digest.raw or tagged_either:
-        return _listed("PASS", "ok", name, expected, expected, place, ""), found.size_bytes
-    shown = f"{line.digest.algorithm}:{actual.hex()} ({found.size_bytes} bytes)"
-    return _listed("FAIL", "changed", name, expected, shown, place, ""), found.size_bytes
-
-
-def _listed(
-    outcome: str, code: str, path: str, expected: str, found: str | None, place: str, message: str
-) -> Check:
-    return Check(
-        check="checksums",
-        outcome="PASS" if outcome == "PASS" else "FAIL" if outcome == "FAIL" else "UNKNOWN",
-        code=code,
-        path=path,
-        expected=expected,
-        found=found,
-        location=place,
-        message=message,
-    )

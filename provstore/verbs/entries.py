@@ -5,20 +5,22 @@ from typing import Final, NamedTuple, cast
 
 from provstore import merkle
 from provstore.errors import SpecError, UsageError
+from provstore.files.checklist import CheckList
 from provstore.files.checksums import ChecksumLine, parse_checksums
-from provstore.files.hashing import read_file
+from provstore.files.hashing import SMALL_BYTES, read_file
 from provstore.files.ingest import ingest
 from provstore.files.ingest_file import ingest_file
 from provstore.files.inspect_hub import revisions_of, snapshot_of, unfinished
 from provstore.files.outcome import Ingested, Options
 from provstore.files.progress import Meter
 from provstore.files.standins import is_partial_name
-from provstore.ids import RawId, digests
+from provstore.ids import Buffer, RawId, digests
 from provstore.paths import join, show
 from provstore.records.packet import KINDS, Custody, Entry, Kind, Origin, Pin
 from provstore.store.objects import Records
 from provstore.store.protocol import Reader, Stage
 from provstore.verbs import pins
+from provstore.verbs.declaring import declare
 from provstore.verbs.inspecting import Inspection
 from provstore.verbs.members import MAX_FILES, MAX_OTHERS
 from provstore.verbs.spec import EntrySpec
@@ -273,6 +275,28 @@ def _manifest(work: Work, source: Source) -> tuple[list[ChecksumLine], RawId]:
     return list(parse_checksums(data, show(path), "sha256")), found.blake3
 
 
+def _keep_list(work: Work, lines: CheckList) -> None:
+    """Keep a long checksum file in the store without holding it in memory."""
+    found = lines.digests
+    work.bytes_read += found.size_bytes
+    if work.stage.has_object(found.blake3):
+        return
+    if found.size_bytes <= SMALL_BYTES:
+        parts: list[Buffer] = []
+        lines.copy(parts.append)
+        work.stage.add_object(found, b"".join(parts))
+        return
+    writer = work.stage.blob()
+    finished = False
+    try:
+        lines.copy(writer.write)
+        writer.finish(found)
+        finished = True
+    finally:
+        if not finished:
+            writer.discard()
+
+
 def _pins(work: Work, source: Source, ingested: Ingested) -> tuple[Pin, ...]:
     """Hold the pins of a spec against what was read; returns them, mismatches are noted."""
     spec = source.spec
@@ -318,16 +342,15 @@ def _declared(work: Work, source: Source) -> Entry:
     tree: RawId | None = None
     files, size = 0, spec.size_bytes
     if source.manifest is not None:
-        lines, id = _manifest(work, source)
-        view = pins.view_manifest(lines, spec.prefix, source.manifest, None, source.place)
-        members = pins.declared_members(view)
-        nodes = merkle.build_tree(members)
-        for node_id, data in nodes:
-            if not work.stage.has_record(node_id):
-                work.stage.add_record(node_id, data)
-            work.known.new[node_id] = data
-        tree, files = nodes[-1][0], len(members)
-        held.append(Pin(kind="manifest", value=id.hex(), prefix=view.prefix))
+        lines = CheckList(source.manifest, "sha256")
+
+        def add(id: RawId, data: bytes) -> None:
+            work.stage.add_record(id, data)
+            work.known.shelve(id, data)
+
+        tree, files = declare(lines, spec.prefix, source.place, add)
+        _keep_list(work, lines)
+        held.append(Pin(kind="manifest", value=lines.digests.blake3.hex(), prefix=spec.prefix))
     if spec.sha256 is not None:
         files = 1
     held += [Pin(kind="commit", value=spec.commit)] if spec.commit else []

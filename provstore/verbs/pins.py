@@ -123,19 +123,3 @@ def digest_mismatches(
         if actual != expected:
             found.append(f"{role}: expected {algorithm}:{expected}, found {algorithm}:{actual}")
     return found
-
-
-def declared_members(view: ManifestView) -> list[tuple[bytes, TreeEntry]]:
-    """Return the members that a manifest declares without anybody having seen their bytes."""
-    found = []
-    for path, line in view.lines.items():
-        hex_digest = line.digest.raw.hex()
-        seen = line.digest.algorithm == "sha256"
-        entry = TreeEntry(
-            kind="file",
-            name="x",
-            sha256=hex_digest if seen else None,
-            blake3=None if seen else hex_digest,
-        )
-        found.append((path, entry))
-    return found

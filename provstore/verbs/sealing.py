@@ -203,11 +203,11 @@ def _seal(store: Store, plan: _Plan, options: SealOptions, progress: Reporter | 
 
 
 def _attempt(store: Store, plan: _Plan, options: SealOptions, progress: Reporter | None) -> SealReport:
-    with store.stage() as stage:
+    with store.stage() as stage, Records(store) as known:
         work = Work(
             store,
             stage,
-            Records(store),
+            known,
             Meter(progress),
             _ingest_options(store, options),
             holes=options.allow_unreadable,

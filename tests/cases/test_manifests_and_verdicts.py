@@ -32,7 +32,8 @@ from provstore.errors import (
 from provstore.ids import object_id, record_id
 from provstore.store.memory import MemoryStore
 from provstore.verbs.checking import fsck
-from provstore.verbs.comparing import verify_against, verify_checksums
+from provstore.verbs.checksumming import verify_checksums
+from provstore.verbs.comparing import verify_against
 from provstore.verbs.listing import cat
 from provstore.verbs.locating import locate
 from provstore.verbs.packing import pack

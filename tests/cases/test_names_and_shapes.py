@@ -23,7 +23,8 @@ from provstore.errors import SourceUnreadableError, SpecialFileError
 from provstore.paths import unshow
 from provstore.reports import SealReport
 from provstore.store.memory import MemoryStore
-from provstore.verbs.comparing import verify_against, verify_checksums
+from provstore.verbs.checksumming import verify_checksums
+from provstore.verbs.comparing import verify_against
 from provstore.verbs.diffing import diff, side
 from provstore.verbs.exporting import export
 from provstore.verbs.listing import cat

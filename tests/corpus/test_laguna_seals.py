@@ -16,7 +16,8 @@ from provstore.errors import PinMismatchError
 from provstore.ids import digests, to_raw
 from provstore.store.memory import MemoryStore
 from provstore.store.resolving import resolve
-from provstore.verbs.comparing import verify_against, verify_checksums
+from provstore.verbs.checksumming import verify_checksums
+from provstore.verbs.comparing import verify_against
 from provstore.verbs.listing import cat_object
 from provstore.verbs.sealing import seal_spec
 from provstore.verbs.verifying import verify

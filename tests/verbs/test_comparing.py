@@ -15,7 +15,8 @@ from provstore.reports import VerifyReport
 from provstore.store.lmdb_store import LmdbStore
 from provstore.store.memory import MemoryStore
 from provstore.verbs import comparing, holding
-from provstore.verbs.comparing import verify_against, verify_checksums
+from provstore.verbs.checksumming import verify_checksums
+from provstore.verbs.comparing import verify_against
 from provstore.verbs.restoring import restore
 
 TWO = (
