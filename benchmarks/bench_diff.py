@@ -18,7 +18,7 @@ import provstore
 REPEATS: Final = 5
 """Calls inside this process are short and noisy: so many rounds for each round of the commands."""
 
-BOUND: Final = "decoding and checking the records on the changed paths: about 2 us for each entry in them"
+BOUND: Final = "unpacking the frames that hold the records on the changed paths, and hashing these"
 
 COMMAND: Final = "prov diff (W2)"
 SIZE: Final = 100_000
