@@ -25,7 +25,7 @@ _HEX: Final = re.compile(r"[0-9a-f]+")
 MIN_PREFIX_HEX: Final = 8
 """Shortest hex prefix that a person may give for an id."""
 
-RECORD_KINDS: Final = ("tree", "tree-index", "packet", "facts", "observation", "verdict")
+RECORD_KINDS: Final = ("tree", "tree-index", "packet", "facts", "observation", "verdict", "ledger-entry")
 """Kinds of record; each has its own hash domain, so no file and no other record can pose as one."""
 
 _DOMAINS: Final = {kind: blake3(derive_key_context=f"provstore 2026 {kind} v1") for kind in RECORD_KINDS}

@@ -31,6 +31,7 @@ ORDER: tuple[str, ...] = (
     "provstore.records.facts",
     "provstore.records.observation",
     "provstore.records.tree",
+    "provstore.records.ledger",
     "provstore.records.packet",
     "provstore.records.verdict",
     "provstore.records",
@@ -54,6 +55,7 @@ ORDER: tuple[str, ...] = (
     "provstore.store.frame_cache",
     "provstore.store.frame_check",
     "provstore.store.gate",
+    "provstore.store.chained",
     "provstore.store.runs",
     "provstore.store.pack_format",
     "provstore.store.page_walk",
@@ -76,6 +78,7 @@ ORDER: tuple[str, ...] = (
     "provstore.store.gathering",
     "provstore.store.lmdb_env",
     "provstore.store.lmdb_checks",
+    "provstore.store.lmdb_ledger",
     "provstore.store.lmdb_registry",
     "provstore.store.lmdb_reader",
     "provstore.store.lmdb_replace",
@@ -136,6 +139,8 @@ ORDER: tuple[str, ...] = (
     "provstore.evidence.recognising",
     "provstore.evidence.rows",
     "provstore.evidence.bench",
+    "provstore.evidence.book",
+    "provstore.evidence.ledger",
     "provstore.evidence.contrasting",
     "provstore.evidence.idle",
     "provstore.evidence.locks",
@@ -251,6 +256,9 @@ ORDER: tuple[str, ...] = (
     # host
     "provstore.host",
     "provstore.host.dimensions",
+    # runs
+    "provstore.runs",
+    "provstore.runs.ledger",
     # verbs
     "provstore.verbs",
     "provstore.verbs.checksumming",

@@ -1,6 +1,8 @@
 """What can be wrong with a store, or with an object that was asked of one."""
 
-from provstore.errors.base import ProvError
+from collections.abc import Sequence
+
+from provstore.errors.base import ProvError, listed
 
 
 class IntegrityError(ProvError):
@@ -140,6 +142,44 @@ class RefConflictError(ProvError):
     def __init__(self, name: str, expected: str, found: str) -> None:
         super().__init__(f"ref {name!r}: expected {expected}, found {found}")
         self.name = name
+
+
+class NotPermittedError(ProvError):
+    """The ledger does not permit this: a start, a request, a second valid score; nothing was noted.
+
+    Attributes:
+        objections: code and reason of each thing that speaks against it.
+    """
+
+    code = "not-permitted"
+    exit_code = 32
+    remedy = (
+        "`prov ledger` shows what was permitted and tried; `prov authorize` permits another attempt, citing "
+        "the one whose score was seen and a reason."
+    )
+
+    def __init__(self, objections: Sequence[tuple[str, str]]) -> None:
+        lines = listed(f"{code}: {reason}" for code, reason in objections)
+        super().__init__(f"the ledger does not permit it:{lines}")
+        self.objections = tuple(objections)
+
+
+class LedgerMovedError(ProvError):
+    """The ledger got another entry between reading and writing it; the store is unchanged.
+
+    Attributes:
+        expected: hex id of the entry that was the newest, or ``no entry``.
+        found: hex id of the one that is.
+    """
+
+    code = "ledger-moved"
+    exit_code = 31
+    remedy = "Do it again: what is permitted may be another thing now."
+
+    def __init__(self, expected: str, found: str) -> None:
+        super().__init__(f"the ledger's newest entry is {found}, not {expected}")
+        self.expected = expected
+        self.found = found
 
 
 class SweptError(ProvError):

@@ -11,12 +11,13 @@ from provstore import canon
 from provstore.errors import NewerFormatError
 from provstore.ids import RawId, record_id
 from provstore.records.facts import Facts
+from provstore.records.ledger import LedgerEntry
 from provstore.records.observation import Observation
 from provstore.records.packet import Packet
 from provstore.records.tree import TreeIndex, TreeLeaf
 from provstore.records.verdict import Verdict
 
-Record = TreeLeaf | TreeIndex | Packet | Facts | Observation | Verdict
+Record = TreeLeaf | TreeIndex | Packet | Facts | Observation | Verdict | LedgerEntry
 
 FORMATS: Final[dict[str, tuple[str, type[Record]]]] = {
     "provstore/tree/v1": ("tree", TreeLeaf),
@@ -25,6 +26,7 @@ FORMATS: Final[dict[str, tuple[str, type[Record]]]] = {
     "provstore/facts/v1": ("facts", Facts),
     "provstore/observation/v1": ("observation", Observation),
     "provstore/verdict/v1": ("verdict", Verdict),
+    "provstore/ledger-entry/v1": ("ledger-entry", LedgerEntry),
 }
 """Format name of each record, the hash domain of its id, and its struct."""
 

@@ -194,6 +194,8 @@ class Packet(
         claims: values that it stands for, sorted by name.
         parents: hex ids of packets that it continues or replays.
         scope: where it stands and what carries from there.
+        ledger: of a run, hex id of the newest entry of the ledger when it was sealed; two packets of one
+            ledger show what was attempted between them.
     """
 
     entries: tuple[Entry, ...]
@@ -201,6 +203,7 @@ class Packet(
     claims: tuple[Claim, ...] = ()
     parents: tuple[str, ...] = ()
     scope: Scope | None = None
+    ledger: str | None = None
 
 
 def check_packet(packet: Packet, where: str = "packet") -> Packet:
@@ -234,8 +237,8 @@ def check_packet(packet: Packet, where: str = "packet") -> Packet:
             raise CanonError(where, f"entry {entry.role!r} is a directory and a file")
         if entry.files < 0 or (entry.size_bytes or 0) < 0:
             raise CanonError(where, f"entry {entry.role!r} has a negative total")
-    for parent in packet.parents:
-        to_raw(parent, where)
+    for id in (*packet.parents, *((packet.ledger,) if packet.ledger is not None else ())):
+        to_raw(id, where)
     if packet.scope is not None:
         _check_scope(packet.scope, where)
     return packet

@@ -11,6 +11,7 @@ from typing import Final
 from provstore.errors import (
     FrameError,
     IntegrityError,
+    LedgerMovedError,
     NotFoundError,
     NotHeldError,
     ProvError,
@@ -294,6 +295,28 @@ class StoreContract(ReaderContract):
         store.sweep([], [], store.generation())
         require(store.cached(b"k") is None, "a sweep empties the stat cache")
         require(store.verdicts(packet) == [two, one], "verdicts stand in the order in which they were noted")
+
+    def check_ledger(self, make_store: MakeStore) -> None:
+        """The ledger grows by one entry a commit, each after the newest; a sweep takes none away."""
+        store = make_store()
+        require(store.ledger() == [], "a new store has no ledger")
+        ids = [record_id("tree", data) for data in RECORDS]
+        for at, (id, data) in enumerate(zip(ids, RECORDS, strict=True)):
+            after = ids[at - 1] if at else None
+            for wrong in {bytes(32), *ids[:at], None} - {after}:
+                with store.stage() as stage:
+                    stage.add_record(id, data)
+                    stage.append_ledger(id, wrong)
+                    refuses(LedgerMovedError, stage.commit)
+            require(store.record(id) is None, "what comes after another entry leaves nothing")
+            with store.stage() as stage:
+                stage.add_record(id, data)
+                stage.append_ledger(id, after)
+                refuses(UsageError, lambda: stage.append_ledger(id, after))  # noqa: B023
+                stage.commit()
+            require(store.ledger() == ids[: at + 1], "entries stand in their order")
+        store.sweep([], [], store.generation())
+        require(store.ledger() == ids, "a sweep takes no entry away")
 
     def check_refs(self, make_store: MakeStore) -> None:
         """Refs move, only from where they are expected, and every step is remembered."""

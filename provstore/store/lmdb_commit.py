@@ -11,8 +11,9 @@ from typing import Final
 from provstore.errors import ProvError, StoreFullError, SweptError
 from provstore.ids import Digests, RawId
 from provstore.paths import show
-from provstore.store import blobs, lmdb_replace, rows, writer_lock
+from provstore.store import blobs, lmdb_ledger, lmdb_replace, rows, writer_lock
 from provstore.store.blobs import BlobFile, relative_path, remove_quietly
+from provstore.store.chained import Append
 from provstore.store.gathering import FrameSpool
 from provstore.store.lmdb_env import Env
 from provstore.store.lmdb_txn import Txn
@@ -40,6 +41,7 @@ class Staged:
         records: the same for records.
         blobs: written blob files and their digests.
         externals: rows of external objects.
+        entry: what is added to the ledger.
         relied: objects that the store held when asked.
         relied_records: records that the store had when asked.
         replacing: objects and records that are put anew although the store has them.
@@ -61,6 +63,7 @@ class Staged:
         self.cached: dict[bytes, bytes | None] = {}
         self.verdicts: list[tuple[RawId, RawId]] = []
         self.refs: list[RefMove] = []
+        self.entry: Append | None = None
         self.relied: set[RawId] = set()
         self.relied_records: set[RawId] = set()
 
@@ -76,6 +79,7 @@ class Staged:
             or self.cached
             or self.verdicts
             or self.refs
+            or self.entry
         )
 
 
@@ -106,6 +110,8 @@ def commit(env: Env, profile: StoreProfile, staged: Staged) -> CommitCounts:
 
 def _check(txn: Txn, staged: Staged) -> None:
     check_moves(staged.refs, lambda name: current_ref(txn, name.encode()))
+    if staged.entry is not None:
+        lmdb_ledger.check(txn, staged.entry)
     if (txn.get("settings", b"sweeps") or b"") == staged.sweeps:
         return
     for database, relied in (("objects", staged.relied), ("records", staged.relied_records)):
@@ -315,6 +321,8 @@ class _Commit:
                 txn.put("verdicts", packet_id, rows.checked(packet_id, noted + verdict_id))
         for move in staged.refs:
             move_ref(txn, move)
+        if staged.entry is not None:
+            lmdb_ledger.append(txn, staged.entry)
         next_generation(txn)
         reached("index-written")
 

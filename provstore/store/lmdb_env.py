@@ -286,20 +286,34 @@ class Env:
                 raise StoreFullError(self._shown, f"the index map cannot grow: {error}") from error
             self._map_bytes = max(size, self._map_bytes)
 
-    def check_whole(self) -> None:
+    def check_whole(self, optional: frozenset[str] = frozenset()) -> None:
         """Check that no database is missing, and that the snapshot LMDB takes for the newest is the newest.
 
         Both happen when a bit flips in a meta page or in a name.
 
+        Args:
+            optional: databases that may be missing.
+
         Raises:
             StoreDamagedError: one is missing, or it is an earlier snapshot.
         """
-        missing = sorted(self.form.databases.keys() - self._handle.databases.keys())
+        missing = sorted(self.form.databases.keys() - self._handle.databases.keys() - optional)
         if missing:
             raise StoreDamagedError(self._shown, f"it has no database {missing[0]!r}")
         found = self.read(lambda txn: (txn.get("settings", LAST_COMMIT), txn.id()))
         if found[0] is not None and int.from_bytes(found[0], "big") != found[1]:
             raise StoreDamagedError(self._shown, "its meta pages name a snapshot that is not the newest")
+
+    def look_again(self) -> None:
+        """Open databases that another process has made since the environment was opened here."""
+        handle = self._enter()
+        try:
+            if self.form.databases.keys() - handle.databases.keys():
+                handle.databases.update(_open_databases(handle.env, self.form, handle.writable))
+        except lmdb.Error as error:
+            raise self.translated(error) from error
+        finally:
+            self.gate.leave()
 
     # -- facts ----------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Final, Self
 from provstore.errors import IntegrityError, NotFoundError, NotHeldError, StoreDamagedError
 from provstore.ids import Algorithm, Buffer, RawId
 from provstore.paths import show
-from provstore.store import blobs, frame, lmdb_checks, rows
+from provstore.store import blobs, frame, lmdb_checks, lmdb_ledger, rows
 from provstore.store.frame_cache import FrameCache
 from provstore.store.lmdb_env import Env
 from provstore.store.lmdb_registry import release
@@ -239,6 +239,11 @@ class LmdbReader:
         """Return the ids of verdict records that were noted for a packet, oldest first."""
         stored = self._env.get("verdicts", packet_id)
         return rows.ids_of(rows.unchecked("verdicts", packet_id, stored)) if stored is not None else []
+
+    def ledger(self) -> list[RawId]:
+        """Return the ids of the ledger's entries, oldest first."""
+        self._env.look_again()
+        return self._env.read(lmdb_ledger.entries)
 
     def cached(self, key: bytes) -> bytes | None:
         """Return a value of the stat cache, or None; a damaged one counts as none."""

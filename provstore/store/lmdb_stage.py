@@ -11,6 +11,7 @@ from provstore.errors import FrameError, IntegrityError, UsageError
 from provstore.ids import Buffer, Digests, RawId
 from provstore.store import frame, rows
 from provstore.store.blobs import BlobFile
+from provstore.store.chained import Append, require_single
 from provstore.store.gathering import FrameSpool, Group, RecordGroup
 from provstore.store.lmdb_commit import Staged, commit, is_usable
 from provstore.store.lmdb_env import Env
@@ -214,6 +215,11 @@ class LmdbStage:
     ) -> None:
         """Move a ref at commit, if it still names ``expected`` then; None as target removes it."""
         self._staged.refs.append(RefMove(check_ref_name(name), packet_id, expected, observation))
+
+    def append_ledger(self, entry_id: RawId, after: RawId | None) -> None:
+        """Make a record the newest entry of the ledger at commit, if ``after`` is the newest then."""
+        require_single(self._staged.entry)
+        self._staged.entry = Append(entry_id, after)
 
     def commit(self) -> CommitCounts:
         """Make everything durable and visible, all or nothing; see the protocol."""

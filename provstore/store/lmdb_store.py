@@ -15,13 +15,15 @@ from provstore.store.lmdb_env import Env
 from provstore.store.lmdb_reader import GRAPH_DIRECTORY, LmdbReader
 from provstore.store.lmdb_registry import acquire, release
 from provstore.store.lmdb_stage import Home, LmdbStage
-from provstore.store.lmdb_txn import Txn
+from provstore.store.lmdb_txn import LEDGER, Txn
 from provstore.store.profile import DEFAULT, StoreProfile
 from provstore.store.protocol import Checks, CommitCounts, Mark, Stage
 from provstore.store.steps import reached
 from provstore.store.system import refused, sync_paths
 
 _DIRECTORIES: Final = ("blobs", "tmp")
+_PLAIN: Final = str(rows.FORMAT).encode()
+_WITH_LEDGER: Final = str(rows.LEDGER_FORMAT).encode()
 
 
 class LmdbStore(LmdbReader):
@@ -53,8 +55,7 @@ class LmdbStore(LmdbReader):
         """
         env = acquire(path, profile, writable, thorough=thorough)
         try:
-            _check_format(env.get("settings", b"format"), show(path))
-            env.check_whole()
+            _check_whole(env, show(path))
         except BaseException:
             release(env)
             raise
@@ -76,8 +77,7 @@ class LmdbStore(LmdbReader):
                 reached("init-index")
                 if env.get("settings", b"format") is None:
                     env.write(lambda txn: initialise(txn, show(path)))
-                _check_format(env.get("settings", b"format"), show(path))
-                env.check_whole()
+                _check_whole(env, show(path))
                 if profile.sync:
                     sync_paths([path, os.path.dirname(os.path.abspath(path))], path)
                 reached("init-settings")
@@ -182,10 +182,12 @@ def initialise(txn: Txn, where: str) -> None:
     txn.put("settings", b"store_id", os.urandom(16))
 
 
-def _check_format(value: bytes | None, where: str) -> None:
+def _check_whole(env: Env, where: str) -> None:
+    value = env.get("settings", b"format")
     if value is None:
         raise NotAStoreError(
             where, "its index has no settings of ours; `prov init` finishes a half-made store"
         )
-    if value != str(rows.FORMAT).encode():
+    if value not in (_PLAIN, _WITH_LEDGER):
         raise NewerFormatError(where, f"provstore store {value[:20].decode('ascii', 'replace')}")
+    env.check_whole(frozenset((LEDGER,)) if value == _PLAIN else frozenset())

@@ -19,9 +19,14 @@ DATABASES: Final[dict[str, bool]] = {
     "stat_cache": False,
     "verdicts": False,
     "checked": False,
+    "ledger": False,
     "settings": False,
 }
 """Name of each database, and whether its keys have sorted duplicates of one width."""
+
+
+LEDGER: Final = "ledger"
+"""A store of format 1 may lack this one: it has no entries."""
 
 
 class Form(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Self
 
-from provstore.errors import NotFoundError, NotHeldError, SweptError
+from provstore.errors import LedgerMovedError, NotFoundError, NotHeldError, SweptError
 from provstore.ids import Algorithm, Buffer, RawId
 from provstore.store.memory_stage import Content, MemoryStage
 from provstore.store.protocol import (
@@ -46,6 +46,7 @@ class MemoryStore:
         self._content = Content()
         self._refs: dict[str, RawId] = {}
         self._log: list[RefChange] = []
+        self._ledger: list[RawId] = []
         self._generation = 0
         self._sweeps = 0
         self._checks = Checks(0, False, {})
@@ -149,6 +150,11 @@ class MemoryStore:
     def verdicts(self, packet_id: RawId) -> list[RawId]:
         """Return the ids of verdict records that were noted for a packet, oldest first."""
         return list(self._content.verdicts.get(packet_id, ()))
+
+    def ledger(self) -> list[RawId]:
+        """Return the ids of the ledger's entries, oldest first."""
+        with self._lock:
+            return list(self._ledger)
 
     def cached(self, key: bytes) -> bytes | None:
         """Return a value of the stat cache, or None."""
@@ -258,6 +264,11 @@ class MemoryStore:
         """Make a stage visible."""
         with self._lock:
             check_moves(moves, self._refs.get)
+            newest = self._ledger[-1] if self._ledger else None
+            if added.entry is not None and added.entry.after != newest:
+                raise LedgerMovedError(
+                    *(id.hex() if id else "no entry" for id in (added.entry.after, newest))
+                )
             if sweeps != self._sweeps:
                 missing = [id for id in sorted(relied[0]) if not self.holds(id)]
                 missing += [id for id in sorted(relied[1]) if self.record(id) is None]
@@ -266,6 +277,8 @@ class MemoryStore:
             counts = self._merge(added)
             for move in moves:
                 self._move(move)
+            if added.entry is not None:
+                self._ledger.append(added.entry.id)
             self._generation += 1
             return counts
 

@@ -7,6 +7,7 @@ from typing import Protocol, Self
 from provstore.errors import FrameError, IntegrityError, UsageError
 from provstore.ids import Buffer, Digests, RawId
 from provstore.store import frame
+from provstore.store.chained import Append, require_single
 from provstore.store.protocol import (
     ANY_REF,
     AnyRef,
@@ -31,10 +32,12 @@ class Content:
         self.cached: dict[bytes, bytes | None] = {}
         self.verdicts: dict[RawId, list[RawId]] = {}
         self.replacing: frozenset[RawId] = frozenset()
+        self.entry: Append | None = None
 
     def is_empty(self) -> bool:
         """Say whether there is nothing."""
-        return not (self.infos or self.records or self.git or self.locations or self.cached or self.verdicts)
+        content = self.infos or self.records or self.git or self.locations or self.cached or self.verdicts
+        return not (content or self.entry)
 
 
 class Home(Protocol):
@@ -167,6 +170,11 @@ class MemoryStage:
     ) -> None:
         """Move a ref at commit, if it still names ``expected`` then; None as target removes it."""
         self._moves.append(RefMove(check_ref_name(name), packet_id, expected, observation))
+
+    def append_ledger(self, entry_id: RawId, after: RawId | None) -> None:
+        """Make a record the newest entry of the ledger at commit, if ``after`` is the newest then."""
+        require_single(self._added.entry)
+        self._added.entry = Append(entry_id, after)
 
     def commit(self) -> CommitCounts:
         """Make everything visible, all or nothing."""

@@ -295,6 +295,10 @@ class PackStore:
         """Return nothing: a pack holds packets, not what somebody thought of them."""
         return []
 
+    def ledger(self) -> list[RawId]:
+        """Return nothing: a ledger stays where its runs were made; a packet has a copy as a member."""
+        return []
+
     def cached(self, key: bytes) -> bytes | None:
         """Return None: a pack has no stat cache."""
         return None

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Literal, NamedTuple, Protocol, Self
 
 from provstore.ids import Algorithm, Buffer, Digests, RawId
+from provstore.store.chained import HasLedger, TakesEntries
 from provstore.store.runs import InBulk
 
 Placement = Literal["inline", "blob", "external"]
@@ -173,7 +174,7 @@ class AnyRef:
 ANY_REF = AnyRef()
 
 
-class Reader(InBulk, Protocol):
+class Reader(InBulk, HasLedger, Protocol):
     """A store that can be read: a directory, a pack file, memory."""
 
     where: str
@@ -268,7 +269,7 @@ class BlobWriter(Protocol):
         """Forget the bytes: the object was already there, or its source changed."""
 
 
-class Stage(Protocol):
+class Stage(TakesEntries, Protocol):
     """Everything of one seal, gathered without disturbing readers, made visible by :meth:`commit`.
 
     Leaving the ``with`` block without a commit leaves the store as it was.
@@ -335,7 +336,7 @@ class Stage(Protocol):
         Raises:
             StoreFullError: no room; the store is unchanged.
             StoreBusyError: another writer did not finish in time.
-            RefConflictError: a ref moved meanwhile; the store is unchanged.
+            RefConflictError, LedgerMovedError: another commit came first; the store is unchanged.
         """
 
 

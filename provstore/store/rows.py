@@ -15,7 +15,10 @@ from provstore.store.frame import MAX_PLAIN
 from provstore.store.protocol import Location, ObjectInfo, Placement, RefChange, StatSignature
 
 FORMAT: Final = 1
-"""Format number of the index, in ``settings``."""
+"""Format number of a new index, in ``settings``."""
+
+LEDGER_FORMAT: Final = 2
+"""Format number from the first entry of a ledger on: a release that knows no ledger would sweep it."""
 
 INLINE: Final = 1
 BLOB_RAW: Final = 2

@@ -19,10 +19,11 @@ from provstore.files.progress import Meter, Reporter
 from provstore.ids import RawId
 from provstore.records import decode
 from provstore.reports import Damage, FsckReport
+from provstore.runs.ledger import follow
 from provstore.store import objects
 from provstore.store.protocol import Mark, Reader, Store, Unit
 from provstore.verbs.closing import Needed
-from provstore.verbs.collecting import Lost, lost, reach, roots
+from provstore.verbs.collecting import LEDGER, Lost, lost, reach, roots
 from provstore.verbs.naming import name_all
 from provstore.verbs.passing import DAMAGE, ID_BYTES, PIECE_UNITS, Piece, passing
 from provstore.verbs.refreshing import check_graph
@@ -159,6 +160,11 @@ class Reached:
                     found.bad[id] = "is not in the store"
         self.unreferenced += sum(id not in reached.records for id in reader.records())
         self.damaged += name_all(reader, packets, walked, found.bad, gone)
+        if not self.damaged:
+            self.damaged += [
+                Damage(id=one.id, role=LEDGER, packet="", reason=one.objection.message, path="(entry)")
+                for one in follow(reader)[1]
+            ]
 
 
 def _ids(reader: Reader) -> Iterator[RawId]:

@@ -7,6 +7,7 @@ from provstore import merkle, records
 from provstore.errors import IntegrityError, MalformedError, NotFoundError
 from provstore.ids import RawId, to_raw
 from provstore.merkle import Fetch
+from provstore.records.ledger import Attempt, Authorization, LedgerEntry, Step
 from provstore.records.packet import Entry, Packet, check_packet
 from provstore.records.tree import TreeIndex, TreeLeaf
 from provstore.records.verdict import Verdict
@@ -64,7 +65,7 @@ class Closure:
     def packet(self, id: RawId) -> Iterator[Needed]:
         """Yield what one packet needs: its record, trees from above, facts, objects; not its parents.
 
-        A verdict needs its policy and its facts.
+        A verdict needs its policy and its facts, an entry of the ledger its policy and documents.
         """
         if id in self.records:
             return
@@ -79,6 +80,9 @@ class Closure:
                 yield from self._entry(entry)
         elif isinstance(found, Verdict):
             yield from self._verdict(found)
+        elif isinstance(found, LedgerEntry):
+            for object_id in noted_objects(found).values():
+                yield from self._object(Needed(object_id, False, None, b"(ledger)"))
 
     def _verdict(self, verdict: Verdict) -> Iterator[Needed]:
         yield from self._object(Needed(to_raw(verdict.policy), False, None, b"(policy)"))
@@ -147,3 +151,20 @@ class Closure:
         if needed.id not in self.objects:
             self.objects.add(needed.id)
             yield needed
+
+
+def noted_objects(entry: LedgerEntry) -> dict[str, RawId]:
+    """Return the objects that an entry of a ledger names, by what they are to it."""
+    about = entry.about
+    named: dict[str, str] = {}
+    if isinstance(about, Authorization | Attempt):
+        named |= about.documents
+    if isinstance(about, Authorization):
+        named["policy"] = about.policy
+    return {role: to_raw(id) for role, id in named.items()}
+
+
+def noted_records(record: records.Record) -> list[RawId]:
+    """Return the packet and the verdict that an entry of a ledger names."""
+    about = record.about if isinstance(record, LedgerEntry) else None
+    return [to_raw(id) for id in (about.packet, about.verdict) if id] if isinstance(about, Step) else []

@@ -11,7 +11,7 @@ from provstore.records import decode
 from provstore.reports import GcReport
 from provstore.store import objects
 from provstore.store.protocol import Reader, Store
-from provstore.verbs.closing import Closure, Needed
+from provstore.verbs.closing import Closure, Needed, noted_records
 from provstore.verbs.keeping import is_here, verdict_ids
 
 GRACE_S: Final = 14 * 24 * 3600
@@ -20,12 +20,15 @@ GRACE_S: Final = 14 * 24 * 3600
 SWEEP_ATTEMPTS: Final = 5
 """How often gc looks again when a seal commits between looking and removing."""
 
+LEDGER: Final = "ledger"
+"""What names an entry of the ledger, as a ref names a packet."""
+
 BATCH: Final = 200_000
 """Objects and records that are removed in one commit; whole frames, so that none is rewritten twice."""
 
 
 def roots(reader: Reader, since_ns: int) -> dict[RawId, str]:
-    """Return what must stay: packets under refs or lately so, their observations and their verdicts.
+    """Return what must stay: packets under refs or lately so, their observations, their verdicts, the ledger.
 
     What only the log remembers may have been swept already; then it is not among them. What a ref names
     always is.
@@ -47,6 +50,8 @@ def roots(reader: Reader, since_ns: int) -> dict[RawId, str]:
     for packet in list(kept):
         for id in verdict_ids(reader, packet):
             kept.setdefault(id, kept[packet])
+    for id in reader.ledger():
+        kept.setdefault(id, LEDGER)
     return kept
 
 
@@ -132,6 +137,8 @@ def reach(
         if b'"parents":' in data:
             parents = [to_raw(parent) for parent in getattr(decode(data), "parents", ())]
             todo += [p for p in parents if p not in closure.records and is_here(reader, p)]
+        elif b'"kind":"step"' in data:
+            todo += [id for id in noted_records(decode(data)) if id not in closure.records]
     return closure, walked
 
 

@@ -8,13 +8,15 @@ from provstore.errors import IntegrityError, MalformedError, NotFoundError, Stor
 from provstore.ids import RawId, to_raw
 from provstore.paths import join, show
 from provstore.records import decode
+from provstore.records.ledger import LedgerEntry
 from provstore.records.packet import Entry, Packet
 from provstore.records.tree import TreeLeaf
 from provstore.records.verdict import Verdict
 from provstore.reports import Damage
 from provstore.store import objects
 from provstore.store.protocol import Reader
-from provstore.verbs.collecting import Lost
+from provstore.verbs.closing import noted_objects
+from provstore.verbs.collecting import LEDGER, Lost
 
 MOST_PLACES: Final = 1 << 18
 """Damaged places of one entry that are looked at: few records can unfold to any number of paths."""
@@ -102,19 +104,31 @@ class _Naming:
         except MalformedError:
             self.verdict(id)
             return
+        if found is None and name == LEDGER:
+            self.damaged += self._of_ledger(id, "(entry)")
+            return
         if found is None:
             self.name(id, id, name)
             return
         self.entries(id, found)
 
     def verdict(self, id: RawId) -> None:
-        """Name what a verdict refers to; records of other kinds refer to nothing."""
+        """Name what a verdict or an entry of the ledger refers to; other records refer to nothing."""
         found = decode(objects.record(self.reader, id), id.hex())
+        if isinstance(found, LedgerEntry):
+            for role, object_id in noted_objects(found).items():
+                self.damaged += self._of_ledger(object_id, role)
         if isinstance(found, Verdict):
             packet = to_raw(found.packet)
             self.name(to_raw(found.policy), packet, "verdict", b"(policy)")
             for facts in found.facts:
                 self.name(to_raw(facts), packet, "verdict", b"(facts)")
+
+    def _of_ledger(self, id: RawId, path: str) -> list[Damage]:
+        if id not in self.bad:
+            return []
+        self.named.add(id)
+        return [Damage(id=id.hex(), role=LEDGER, packet="", reason=self.bad[id], path=show(path))]
 
     def entries(self, id: RawId, packet: Packet) -> None:
         for entry in packet.entries:

@@ -108,10 +108,10 @@ def test_another_data_format_of_lmdb_is_no_store(path: Path) -> None:
 
 def test_a_newer_format_is_refused_and_left_alone(path: Path) -> None:
     with LmdbStore.open(os.fspath(path)) as store:
-        store._env.write(lambda txn: txn.put("settings", b"format", b"2"))
+        store._env.write(lambda txn: txn.put("settings", b"format", b"3"))
     before = path.joinpath("data.mdb").read_bytes()
     for writable in (False, True):
-        with pytest.raises(NewerFormatError, match="provstore store 2"):
+        with pytest.raises(NewerFormatError, match="provstore store 3"):
             LmdbStore.open(os.fspath(path), writable=writable)
     with pytest.raises(NewerFormatError):
         open_store(path, create=True)
@@ -149,3 +149,51 @@ def test_a_large_index_is_walked_when_asked(path: Path, monkeypatch: pytest.Monk
     check(os.fspath(path))
     with pytest.raises(StoreDamagedError):
         check(os.fspath(path), thorough=True)
+
+
+def test_a_store_without_a_ledger_is_read_and_gets_one(path: Path) -> None:
+    with LmdbStore.open(os.fspath(path)) as store:
+        _forget_ledger(store)
+    with LmdbStore.open(os.fspath(path), writable=False) as reader:
+        assert reader.ledger() == []
+    with (
+        LmdbStore.open(os.fspath(path)) as store,
+        LmdbStore.open(os.fspath(path), writable=False) as reader,
+    ):
+        assert store._env.get("settings", b"format") == b"1"
+        with store.stage() as stage:
+            stage.append_ledger(bytes(32), None)
+            stage.commit()
+        assert store._env.get("settings", b"format") == b"2"
+        assert reader.ledger() == store.ledger() == [bytes(32)]
+
+
+def test_a_ledger_that_lost_its_database_or_an_entry_is_damaged(path: Path) -> None:
+    with LmdbStore.open(os.fspath(path)) as store:
+        for number in range(3):
+            with store.stage() as stage:
+                stage.append_ledger(bytes([number]) * 32, bytes([number - 1]) * 32 if number else None)
+                stage.commit()
+        for number in (3, 2, 1):
+            kept = store._env.get("ledger", number.to_bytes(8, "big"))
+            assert kept is not None
+            store._env.write(lambda txn: txn.delete("ledger", number.to_bytes(8, "big")))  # noqa: B023
+            with pytest.raises(StoreDamagedError):
+                store.ledger()
+            store._env.write(lambda txn: txn.put("ledger", number.to_bytes(8, "big"), kept))  # noqa: B023
+        assert len(store.ledger()) == 3
+        _forget_ledger(store)
+    with pytest.raises(StoreDamagedError, match="no database 'ledger'"):
+        LmdbStore.open(os.fspath(path))
+
+
+def _forget_ledger(store: LmdbStore) -> None:
+    """Remove the database itself, as a store of before has none."""
+    handle = store._env._handle
+    with handle.env.begin(write=True) as txn:
+        txn.drop(handle.databases.pop("ledger"))
+        txn.put(
+            b"transaction",
+            txn.id().to_bytes(8, "big"),
+            db=handle.databases["settings"],
+        )

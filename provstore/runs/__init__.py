@@ -1,0 +1,1 @@
+"""Making runs: recipes, the ledger of attempts, suites of prompts, services, recording."""

@@ -1,0 +1,1 @@
+"""Making runs: the ledger, the suite client."""
