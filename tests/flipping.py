@@ -14,6 +14,9 @@ from workbench import plant
 
 from provstore.errors import ProvError
 from provstore.files.progress import Meter
+from provstore.ids import digests
+from provstore.records.ledger import Authorization
+from provstore.runs.ledger import note
 from provstore.store import objects
 from provstore.store.lmdb_store import LmdbStore
 from provstore.store.pack import PackStore
@@ -23,8 +26,8 @@ from provstore.verbs.verifying import verify
 
 PAGE: Final = 4096
 
-_OBSERVATION: Final = b'"format":"provstore/observation/'
-"""Circumstances of a seal: no packet needs them."""
+_BESIDE: Final = (b'"format":"provstore/observation/', b'"format":"provstore/ledger-entry/')
+"""Circumstances of a seal, and what was attempted: no packet needs them."""
 
 HARMLESS: Final = "harmless"
 """Everything that can be asked for came out as it was: the bit was in bytes that nobody reads."""
@@ -58,6 +61,7 @@ class Truth(NamedTuple):
 
     refs: list[tuple[str, bytes]]
     log: list[RefChange]
+    ledger: list[bytes]
     objects: dict[bytes, bytes]
     records: dict[bytes, bytes]
 
@@ -71,6 +75,7 @@ def truth_of(reader: Reader) -> Truth:
     return Truth(
         reader.refs(),
         reader.ref_log(),
+        reader.ledger(),
         {id: objects.read(reader, id) for id, _ in reader.objects()},
         {id: objects.record(reader, id) for id in reader.records()},
     )
@@ -89,9 +94,11 @@ def judge(reader: Reader, truth: Truth) -> str:
     for id, data in truth.records.items():
         same = _same(lambda id=id: objects.record(reader, id), data)  # type: ignore[misc]
         whole &= same
-        needed &= same or _OBSERVATION in data
+        needed &= same or any(kind in data for kind in _BESIDE)
     if reader.refs() != truth.refs or reader.ref_log() != truth.log:
         raise Silent("refs or their log are not what they were")
+    if reader.ledger() != truth.ledger:
+        raise Silent("the ledger is not what it was")
     report = fsck(reader)
     if whole:
         return HARMLESS if not report.damaged else REPORTED
@@ -142,6 +149,10 @@ class Specimen:
         seal_into(self.path, place / "a", "run-a")
         plant(place / "a", {f"many/{i}": f"file {i}\n" for i in range(60)})
         seal_into(self.path, place / "a", "run-b")
+        with LmdbStore.open(os.fspath(self.path), profile=PROFILE) as store:
+            policy = b"file 0\n"  # an object of the packet, so that whatever is damaged has one
+            about = {"line": "decode", "candidate": {"engine": "a"}, "suites": 1, "given_by": "ann"}
+            note(store, Authorization(policy=digests(policy).blake3.hex(), **about))  # type: ignore[arg-type]
         with self.open() as store:
             self.truth = truth_of(store)
         self.index = self.path / "data.mdb"
@@ -174,6 +185,8 @@ class Specimen:
             with self.open() as store:
                 if store.refs() != self.truth.refs or store.ref_log() != self.truth.log:
                     raise Silent("refs or their log are not what they were")
+                if store.ledger() != self.truth.ledger:
+                    raise Silent("the ledger is not what it was")
                 return REPORTED if fsck(store).damaged else HARMLESS
         except ProvError as error:
             return f"{REFUSED} {error.code}"

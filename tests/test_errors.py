@@ -33,6 +33,7 @@ SAMPLES: dict[str, Any] = {
     "left": "events",
     "right": "intervals",
     "expected": "0" * 64,
+    "objections": [("unauthorized-start", "an attempt needs an authorization")],
     "message": "a message",
 }
 """A value for each parameter that a class of errors takes."""

@@ -14,6 +14,7 @@ import pytest
 
 from provstore import canon, gitids, merkle, records
 from provstore.errors import ProvError
+from provstore.evidence.ledger import read_ledger
 from provstore.files.checksums import parse_checksums
 from provstore.ids import digests, object_id, parse_digest, record_id
 from provstore.paths import check_path, name_fields, show, unshow
@@ -258,6 +259,13 @@ def test_packets(case: Case) -> None:
 
 
 # Git
+
+
+@pytest.mark.parametrize("case", cases("ledgers.json"))
+def test_ledgers(case: Case) -> None:
+    found = read_ledger("".join(line + "\n" for line in case["lines"]).encode())
+    assert [finding.code for finding in found.findings] == case["codes"]
+    assert found.value("ledger.head") == case["head"]
 
 
 @pytest.mark.parametrize("case", cases("git.json"))

@@ -18,6 +18,7 @@ ROOMS: Final = {
     "diffing": ("diff",),
     "importing": ("import",),
     "judging": ("explain", "metrics"),
+    "ledger": ("authorize", "ledger"),
     "listing": ("ls", "cat", "show", "log"),
     "moving": ("restore", "pack", "unpack", "export"),
     "querying": ("query",),

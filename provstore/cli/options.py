@@ -69,6 +69,9 @@ Special = Annotated[
     str,
     typer.Option("--special", metavar="refuse", help="FIFOs, sockets, devices: they have no bytes to seal."),
 ]
+Ledger = Annotated[
+    bool, typer.Option("--ledger", help="Name the newest entry of the store's ledger in the packet.")
+]
 NoCache = Annotated[
     bool, typer.Option("--no-cache", help="Read every byte, also of files that did not change since.")
 ]
@@ -96,6 +99,36 @@ Checksums = Annotated[
 Algorithm = Annotated[
     str | None,
     typer.Option("--algorithm", metavar="sha256|blake3", help="Of checksum lines that name none."),
+]
+
+# prov authorize
+
+JudgedBy = Annotated[
+    str, typer.Option("--policy", metavar="FILE", help="Policy that the run is to be judged by.")
+]
+Candidate = Annotated[
+    list[str],
+    typer.Option("--candidate", metavar="NAME=VALUE", help="What identifies it; @FILE for a digest."),
+]
+Documents = Annotated[
+    list[str] | None,
+    typer.Option("--document", metavar="ROLE=FILE", help="What it rests on, such as a plan; kept."),
+]
+Suites = Annotated[
+    int, typer.Option("--suites", metavar="N", min=1, help="Scored suites that are permitted.")
+]
+Line = Annotated[
+    str | None, typer.Option("--line", metavar="NAME", help="What is tried for; else the policy's name.")
+]
+GivenBy = Annotated[
+    str | None, typer.Option("--by", metavar="WHO", help="Who gives it; else the user who runs this.")
+]
+Cites = Annotated[
+    str | None,
+    typer.Option("--cites", metavar="ATTEMPT", help="Earlier attempt whose score was seen, or #N."),
+]
+Reason = Annotated[
+    str | None, typer.Option("--reason", metavar="TEXT", help="Why there is to be another attempt.")
 ]
 
 # prov fsck

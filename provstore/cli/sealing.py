@@ -65,6 +65,7 @@ def seal(
     allow_growing: options.AllowGrowing = False,
     allow_pointers: options.AllowPointers = False,
     special: options.Special = "refuse",
+    ledger: options.Ledger = False,
     no_cache: options.NoCache = False,
     store: Store = None,
     as_json: Json = False,
@@ -92,6 +93,7 @@ def seal(
         require=tuple(require or ()),
         use_cache=not no_cache,
         tool=f"provstore {__version__}",
+        ledger=ledger,
     )
     with writing_store(out) as target, ProgressMeter("seal", quiet=out.quiet) as meter:
         if _is_spec(paths):

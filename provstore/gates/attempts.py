@@ -1,13 +1,12 @@
-"""Gates about permission: attempts in their order, evidence before its authorization, frozen decisions."""
+"""Gates about permission: attempts in their order, evidence before its authorization."""
 
 from datetime import datetime
 from typing import Any, ClassVar
 
 import msgspec
 
-from provstore.evidence.aggregation import median
 from provstore.evidence.jsonreader import Absent, Value, kind, resolve
-from provstore.gates.evidence import Evidence, Found, Source, number, split, uses
+from provstore.gates.evidence import Evidence, Found, Source, split, uses
 from provstore.gates.extracts import JsonReading
 from provstore.gates.findings import Findings, said
 from provstore.gates.kinds import Gate
@@ -52,8 +51,11 @@ class AttemptNames(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         authorization: id of the authorization of an attempt.
         started: when an attempt began.
         created: when an authorization was given.
-        cites: id of the earlier attempt that an authorization cites.
-        reason: why it permits another one.
+        cites: id of the earlier attempt that an authorization, or the attempt itself, cites.
+        reason: why there is another one.
+        suites: scored suites that an authorization permits; one where it does not say.
+        line: what is tried for; a score that was seen counts in its line, or for all where none is stated.
+        ineligible: codes that were noted when the attempt was let go on without a right to count.
     """
 
     id: str = "id"
@@ -67,13 +69,18 @@ class AttemptNames(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     created: str = "created_at"
     cites: str = "cites"
     reason: str = "reason"
+    suites: str = "suites"
+    line: str = "line"
+    ineligible: str = "ineligible"
 
 
 class Attempts(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="attempts"):
     """Attempts form an unbroken chain, and each was permitted before it began.
 
-    An attempt that sent requests uses up its authorization. One that follows a visible score needs an
-    authorization that cites the earlier attempt and a reason. One valid score for each authorization.
+    An attempt that sent requests uses up its authorization, or one of the suites that it permits. One that
+    follows a visible score must cite the earlier attempt and a reason, by itself or in its authorization. No
+    more valid scores than suites. What an attempt broke and was noted for when it began makes it ineligible
+    if it is the last one; an earlier one never counted.
 
     Attributes:
         attempts: the list, oldest first.
@@ -89,8 +96,8 @@ class Attempts(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True, tag=
     EXAMPLE: ClassVar[str] = """
 [[extract]]
 name = "ledger"
-kind = "json"
-role = "ledger.json"
+kind = "ledger"
+role = "ledger.jsonl"
 
 [[gate]]
 name = "attempts"
@@ -107,9 +114,10 @@ authorizations = "ledger:/authorizations"
         permits = {str(item.get(names.id)): item for item in given if item.get(names.id) is not None}
         used: dict[str, list[dict[str, Value]]] = {}
         previous: Value = None
-        visible: Value = None
+        visible: dict[str, Value] = {}
         scores = 0
         for place, attempt in enumerate(attempts):
+            last = place == len(attempts) - 1
             label = f"attempt {place + 1} ({said_value(attempt.get(names.id))})"
             if attempt.get(names.previous) != previous or attempt.get(names.id) is None:
                 out.fail(
@@ -118,16 +126,19 @@ authorizations = "ledger:/authorizations"
                     expected=said_value(previous),
                     found=said_value(attempt.get(names.previous)),
                 )
+            line = str(attempt.get(names.line))
             permit = permits.get(str(attempt.get(names.authorization)))
-            self._permitted(label, attempt, permit, visible, out)
+            broken = Findings()
+            self._permitted(label, attempt, permit, visible.get(line), broken)
             if attempt.get(names.requests):
-                key = str(attempt.get(names.authorization))
-                self._consumed(label, attempt, used.setdefault(key, []), out)
-                used[key].append(attempt)
+                earlier = used.setdefault(str(attempt.get(names.authorization)), [])
+                self._consumed(label, attempt, permit, earlier, broken)
+                earlier.append(attempt)
+            self._weigh(label, attempt, broken, out, last=last)
             previous = attempt.get(names.id)
-            if attempt.get(names.score) is not None and place < len(attempts) - 1:
-                scores += 1
-            visible = previous if attempt.get(names.score) is not None else visible
+            if attempt.get(names.score) is not None:
+                scores += not last
+                visible[line] = previous
         facts = (
             []
             if source is None
@@ -144,6 +155,22 @@ authorizations = "ledger:/authorizations"
             f"attempt {len(attempts)} of {len(attempts)}; {scores} earlier visible score(s)", facts
         )
 
+    def _weigh(
+        self, label: str, attempt: dict[str, Value], broken: Findings, out: Findings, *, last: bool
+    ) -> None:
+        """Say what an attempt broke; what was noted of it then keeps it from counting, and nothing more."""
+        names = self.names
+        listed = attempt.get(names.ineligible)
+        noted = listed if isinstance(listed, list) else []
+        if noted and attempt.get(names.disposition) != names.valid:
+            if last:
+                codes = ", ".join(map(str, noted))
+                out.add("INELIGIBLE", str(noted[0]), f"{label} may not count: {codes}")
+            broken = Findings()
+        for judgement in broken.all:
+            out.add(judgement.outcome, judgement.code, judgement.message,
+                    expected=judgement.expected, found=judgement.found)  # fmt: skip
+
     def _permitted(
         self,
         label: str,
@@ -157,7 +184,8 @@ authorizations = "ledger:/authorizations"
             out.fail("unauthorized-start", f"{label} names no authorization that exists",
                      found=said_value(attempt.get(names.authorization)))  # fmt: skip
             return
-        if visible is not None and (permit.get(names.cites) != visible or not permit.get(names.reason)):
+        cited = any(by.get(names.cites) == visible and by.get(names.reason) for by in (permit, attempt))
+        if visible is not None and not cited:
             out.fail(
                 "unauthorized-start",
                 f"{label} follows a visible score; its authorization must cite it and a reason",
@@ -172,13 +200,20 @@ authorizations = "ledger:/authorizations"
                      expected=f"before {began.isoformat()}", found=given.isoformat())  # fmt: skip
 
     def _consumed(
-        self, label: str, attempt: dict[str, Value], earlier: list[dict[str, Value]], out: Findings
+        self,
+        label: str,
+        attempt: dict[str, Value],
+        permit: dict[str, Value] | None,
+        earlier: list[dict[str, Value]],
+        out: Findings,
     ) -> None:
-        valid = self.names.valid
-        if not earlier:
+        names = self.names
+        stated = permit.get(names.suites) if permit is not None else None
+        allowed = stated if type(stated) is int and stated > 0 else 1
+        if len(earlier) < allowed:
             return
-        both = [item for item in (*earlier, attempt) if item.get(self.names.disposition) == valid]
-        if attempt.get(self.names.disposition) == valid and len(both) > 1:
+        both = [item for item in (*earlier, attempt) if item.get(names.disposition) == names.valid]
+        if attempt.get(names.disposition) == names.valid and len(both) > allowed:
             out.fail("second-valid-score", f"{label} is a second valid score on one authorization")
         else:
             out.fail("unauthorized-start", f"{label}: an earlier attempt used up its authorization")
@@ -245,125 +280,3 @@ authorization = "permit:/created_at"
 
 def _text(found: Found) -> str | None:
     return found.fact.value if isinstance(found.fact.value, str) else None
-
-
-class Frozen(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="frozen"):
-    """A comparison is decided by the rules that were frozen before it, and by nothing else.
-
-    Wins and the paired median are recomputed from the two lists where both are stated; secondary gains are
-    not looked at.
-
-    Attributes:
-        control: fact with the headline of the control arm.
-        candidate: fact with the headline of the candidate arm.
-        control_rows: fact with the list of row values of the control arm; empty when only sums are stated.
-        candidate_rows: the same of the candidate arm.
-        wins: fact with the number of rows that the candidate wins; when there are no lists.
-        minimum_wins: fewest rows that it must win; 0 leaves the rule out.
-        paired_median: fact with the median of the paired differences; when there are no lists.
-        positive_median: the paired median must be above zero.
-    """
-
-    control: str
-    candidate: str
-    control_rows: str = ""
-    candidate_rows: str = ""
-    wins: str = ""
-    minimum_wins: int = 0
-    paired_median: str = ""
-    positive_median: bool = True
-
-    FACTS: ClassVar[tuple[str, ...]] = (
-        "control",
-        "candidate",
-        "control_rows",
-        "candidate_rows",
-        "wins",
-        "paired_median",
-    )
-    EXAMPLE: ClassVar[str] = """
-[[extract]]
-name = "crossover"
-kind = "json"
-role = "crossover.json"
-
-[[gate]]
-name = "frozen rules"
-kind = "frozen"
-control = "crossover:/control/median"
-candidate = "crossover:/candidate/median"
-control_rows = "crossover:/control/rows"
-candidate_rows = "crossover:/candidate/rows"
-minimum_wins = 9
-"""
-
-    def judge(self, evidence: Evidence, out: Findings) -> list[Judgement]:
-        """Apply the three rules."""
-        seen: list[Found] = []
-        headline = [
-            self._number(reference, evidence, seen, out) for reference in (self.control, self.candidate)
-        ]
-        if headline[0] is not None and headline[1] is not None and headline[1] <= headline[0]:
-            out.fail(
-                "headline",
-                f"{headline[0]!r} to {headline[1]!r}: the headline is not higher",
-                expected=f"above {headline[0]!r}",
-                found=repr(headline[1]),
-                facts=uses(seen),
-            )
-        wins, middle = self._paired(evidence, seen, out)
-        if self.minimum_wins and wins is not None and wins < self.minimum_wins:
-            out.fail(
-                "row-wins", f"{wins!r} rows won", expected=f"at least {self.minimum_wins}", found=repr(wins)
-            )
-        if self.positive_median and middle is not None and middle <= 0:
-            out.fail(
-                "paired-median", f"the paired median is {middle!r}", expected="above 0", found=repr(middle)
-            )
-        return out.done(f"higher headline, {wins} rows won, paired median {middle}", uses(seen))
-
-    def _paired(
-        self, evidence: Evidence, seen: list[Found], out: Findings
-    ) -> tuple[float | None, float | None]:
-        if self.control_rows:
-            lists = [self._list(ref, evidence, seen, out) for ref in (self.control_rows, self.candidate_rows)]
-            if not lists[0] or not lists[1]:
-                return None, None
-            if len(lists[0]) != len(lists[1]):
-                out.fail("row-count", f"{len(lists[0])} rows beside {len(lists[1])}")
-                return None, None
-            pairs = [after - before for before, after in zip(*lists, strict=True)]
-            return sum(difference > 0 for difference in pairs), median(pairs)
-        wins = self._number(self.wins, evidence, seen, out) if self.minimum_wins else None
-        middle = self._number(self.paired_median, evidence, seen, out) if self.positive_median else None
-        return wins, middle
-
-    def _number(self, reference: str, evidence: Evidence, seen: list[Found], out: Findings) -> float | None:
-        found = evidence.only(reference, out)
-        if found is None:
-            return None
-        seen.append(found)
-        value = number(found.fact)
-        if value is None:
-            out.fail("type", f"{reference} is {found.used().value}, not a number", facts=(found.used(),))
-        return value
-
-    def _list(self, reference: str, evidence: Evidence, seen: list[Found], out: Findings) -> list[float]:
-        found = evidence.only(reference, out)
-        if found is None:
-            return []
-        seen.append(found)
-        values = found.fact.value
-        if isinstance(values, tuple) and (found.fact.decimal or all(type(item) is int for item in values)):
-            return [float(item) for item in values]
-        out.fail("type", f"{reference} is no list of numbers", facts=(found.used(),))
-        return []
-
-    def idle_reason(self) -> str:
-        """Say whether a rule has no number to look at."""
-        if self.control == self.candidate or bool(self.control_rows) != bool(self.candidate_rows):
-            return "control and candidate must be two arms, and both have lists or none"
-        if not self.control_rows and ((self.minimum_wins and not self.wins) or
-                                      (self.positive_median and not self.paired_median)):  # fmt: skip
-            return "a rule about rows needs lists, or facts that state wins and paired median"
-        return ""

@@ -130,6 +130,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         manifests: manifest of each entry that was pinned by one, by role.
         claims: what the packet says that it stands for.
         definitions: metric definitions of the policy, then the shipped ones.
+        ledger: hex id of the ledger's entry that the packet names.
     """
 
     sources: Mapping[str, tuple[Source, ...]]
@@ -138,6 +139,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     manifests: Mapping[str, tuple[Manifest, ...]] = {}
     claims: tuple[Claim, ...] = ()
     definitions: tuple[Definition, ...] = ()
+    ledger: str | None = None
 
     def here(self, name: str, out: Findings) -> list[Source]:
         """Return the sources of an extractor that could be read; say for each other one that it is absent."""

@@ -19,6 +19,7 @@ from provstore.evidence.keyvalue import (
     read_idle_summary,
     read_status,
 )
+from provstore.evidence.ledger import read_ledger
 from provstore.evidence.lines import text_lines
 from provstore.evidence.locks import read_lock, read_verification
 from provstore.evidence.oracle import read_oracle
@@ -210,6 +211,15 @@ class Freeze(Extract, frozen=True, kw_only=True, forbid_unknown_fields=True, tag
     PREFIX: ClassVar[str] = "package"
 
 
+class Ledger(Extract, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="ledger"):
+    """An exported ledger, followed entry by entry; a broken chain or rule is a finding.
+
+    Facts as for ``json``: ``/attempts``, ``/authorizations``, ``/head``, ``/entries``.
+    """
+
+    PREFIX: ClassVar[str] = "ledger"
+
+
 class EntryFacts(Extract, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="entry"):
     """What the packet itself states of a member or entry, whether or not its bytes are here.
 
@@ -237,6 +247,7 @@ EXTRACTS: Final[dict[str, type[Extract]]] = {
         Lock,
         Loaded,
         Freeze,
+        Ledger,
         EntryFacts,
     )
 }
@@ -273,6 +284,17 @@ def read_freeze(data: bytes) -> ReaderResult:
     return out.result()
 
 
+def read_chain(data: bytes) -> JsonReading:
+    """Read an exported ledger.
+
+    Example:
+        >>> read_chain(b"").findings[0].code
+        'empty'
+    """
+    found = read_ledger(data)
+    return JsonReading(facts=found.facts, findings=found.findings, tree=found.tree)
+
+
 READERS: Final[dict[str, Callable[[bytes], ReaderResult]]] = {
     "json": read_json,
     "bench": read_bench,
@@ -286,6 +308,7 @@ READERS: Final[dict[str, Callable[[bytes], ReaderResult]]] = {
     "lock": read_lock,
     "loaded": read_verification,
     "freeze": read_freeze,
+    "ledger": read_chain,
 }
 """Reader of each kind that reads a whole member; logs are streamed, and entries are no bytes."""
 

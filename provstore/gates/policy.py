@@ -16,6 +16,7 @@ from provstore.gates.kinds import Gate
 from provstore.gates.measure import check_convention
 from provstore.gates.registry import GATES
 from provstore.paths import check_role
+from provstore.records.ledger import Rules
 
 FORMAT: Final = "provstore/policy/v1"
 
@@ -47,6 +48,12 @@ Beside its own gates every policy has `readings` (no reader met anything malform
 though its format requires it) and judges every claim of the packet: value, convention, evidence, and counts
 that it adds. The outcome of the whole is never better than the worst required gate; without a required gate
 that was looked at it is not `PASS`.
+
+A table `[permission]` says what follows when an attempt under the policy breaks a rule of the ledger:
+`unauthorized` (no authorization, or one for something else), `uncited` (a score was seen before, and nobody
+cites it with a reason), `used_up` (no scored suite is left), `early_evidence` (evidence older than its
+authorization). Each is `"refuse"`, so that it does not happen, or `"ineligible"`, so that it happens, is
+noted and never counts. Without the table evidence that is too old makes ineligible; the others are refused.
 """
 """The language in prose, for the reference page."""
 
@@ -72,6 +79,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         extract: what is read.
         metric: definitions of metrics beside the shipped ones.
         gate: what must hold.
+        permission: what follows when a rule of permission is broken, see :class:`Rules`.
     """
 
     name: str
@@ -81,6 +89,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     extract: tuple[Extract, ...] = ()
     metric: tuple[Definition, ...] = ()
     about: str = ""
+    permission: Rules = Rules()
 
     def find(self, gate: str) -> Gate | None:
         """Return a gate by its name."""

@@ -2,13 +2,15 @@
 
 from typing import Final
 
-from provstore.gates.attempts import Attempts, Authorized, Frozen
+from provstore.gates.attempts import Attempts, Authorized
 from provstore.gates.attribution import Attribution, Selectors
+from provstore.gates.chain import Chain
 from provstore.gates.composite import Eligible, Parts, Resolves
 from provstore.gates.conservation import Conservation
 from provstore.gates.counters import CounterMetric
 from provstore.gates.environment import Environment
 from provstore.gates.exactness import Exact, Texts, Tokens, Zero
+from provstore.gates.frozen import Frozen
 from provstore.gates.identity import Consistent, Digests, Equal, References, Version
 from provstore.gates.kinds import Gate
 from provstore.gates.loader import Loader, Packages, PinnedMembers, Unpinned
@@ -36,7 +38,7 @@ FAMILIES: Final[dict[str, tuple[type[Gate], ...]]] = {
     "Environment and runtime": (Environment, Loader, Unpinned, PinnedMembers, Packages),
     "Operation": (Idle, IdleSummary, Cleanup, Status, Timeline),
     "Numbers": (Metric, CounterMetric, Floor, Conservation, Flat),
-    "Permission": (Attempts, Authorized, Frozen),
+    "Permission": (Attempts, Chain, Authorized, Frozen),
     "Documents": (Parts, Resolves),
 }
 """Kinds of gate by family."""

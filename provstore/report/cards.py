@@ -21,6 +21,7 @@ def show_lines(report: ShowReport) -> Iterator[str]:
     about = [("name", report.name or "-"), ("refs", ", ".join(report.refs) or "-")]
     about.append(("holds", f"{count(report.files, 'file')}, {amount(report.size_bytes)}"))
     about += [("parent", parent) for parent in report.parents]
+    about += [("ledger", report.ledger)] if report.ledger else []
     yield from indented(columns(about))
     for entry in report.entries:
         yield from _entry(entry)

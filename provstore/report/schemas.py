@@ -19,6 +19,13 @@ from provstore.paths import show
 from provstore.records import FORMATS
 from provstore.report.failures import ErrorDocument
 from provstore.reports import asked
+from provstore.reports.attempted import (
+    AuthorizeReport,
+    LedgerCheckReport,
+    LedgerCloseReport,
+    LedgerExportReport,
+    LedgerReport,
+)
 from provstore.reports.imported import GenerateReport, ImportReport
 from provstore.reports.scoped import ClaimLife, CoverageReport, ScopeAnswer
 from provstore.verbs.exporting import ExportReport
@@ -40,6 +47,7 @@ class SchemaCheck(reports.Report, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 _REPORTS: Final[dict[str, Any]] = {
+    "authorize": AuthorizeReport,
     "diff": reports.DiffReport,
     "doctor": reports.DoctorReport,
     "error": ErrorDocument,
@@ -50,6 +58,10 @@ _REPORTS: Final[dict[str, Any]] = {
     "gc": reports.GcReport,
     "import": ImportReport,
     "import-check": reports.CheckReport,
+    "ledger": LedgerReport,
+    "ledger-check": LedgerCheckReport,
+    "ledger-close": LedgerCloseReport,
+    "ledger-export": LedgerExportReport,
     "log": list[reports.RefStep],
     "ls": list[reports.Listed],
     "metrics": reports.MetricsReport,

@@ -70,6 +70,7 @@ class ShowReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
         scope: where it stands, by dimension.
         scope_rules: what must be preserved for its claims to carry over, one text a rule.
         described_as: what other documents call it.
+        ledger: of a run, hex id of the newest entry of the ledger when it was sealed.
     """
 
     packet: str
@@ -85,6 +86,7 @@ class ShowReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scope: dict[str, str | int | bool] = msgspec.field(default_factory=dict)
     scope_rules: tuple[str, ...] = ()
     described_as: tuple[str, ...] = ()
+    ledger: str | None = None
 
 
 class StatsReport(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):

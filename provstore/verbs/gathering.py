@@ -88,6 +88,7 @@ class _Gathering:
             manifests=self._manifests(),
             claims=self.packet.claims,
             definitions=(*self.policy.metric, *conventions.SHIPPED),
+            ledger=self.packet.ledger,
         )
         return Gathered(evidence, tuple(self.records.items()))
 

@@ -131,6 +131,7 @@ def show_packet(reader: Reader, packet: RawId, *, verdicts: bool = False) -> Sho
         scope={} if found.scope is None else found.scope.at,
         scope_rules=() if found.scope is None else tuple(rule_text(rule) for rule in found.scope.rules),
         described_as=() if found.scope is None else found.scope.described_as,
+        ledger=found.ledger,
     )
 
 

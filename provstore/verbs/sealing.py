@@ -57,6 +57,7 @@ class SealOptions(msgspec.Struct, frozen=True, kw_only=True):
         keep: store the bytes of entries given as paths; otherwise only their digests.
         skip: device and inode of directories never entered, beside the store's own.
         tool: name and version that the observation states.
+        ledger: name the newest entry of the store's ledger in the packet, as every run does.
     """
 
     exclude: tuple[str, ...] = ()
@@ -71,6 +72,7 @@ class SealOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep: bool = True
     skip: frozenset[tuple[int, int]] = frozenset()
     tool: str = "provstore"
+    ledger: bool = False
 
 
 class _Plan(NamedTuple):
@@ -224,6 +226,7 @@ def _attempt(store: Store, plan: _Plan, options: SealOptions, progress: Reporter
             claims=plan.claims,
             parents=tuple(sorted(plan.parents)),
             scope=plan.scope,
+            ledger=_newest(store) if options.ledger else None,
         )
         packet_id, data = records.encode(packet)
         if not stage.has_record(packet_id):
@@ -253,6 +256,13 @@ def _attempt(store: Store, plan: _Plan, options: SealOptions, progress: Reporter
             "notes": observation.notes,
         },
     )
+
+
+def _newest(store: Store) -> str:
+    entries = store.ledger()
+    if not entries:
+        raise EmptyError(f"ledger of {store.where}")
+    return entries[-1].hex()
 
 
 def summary(entry: Entry) -> EntrySummary:

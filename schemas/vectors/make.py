@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import accepted_ledgers
 import accepted_records
 import accepted_trees
 import rejected_records
@@ -30,6 +31,7 @@ SETS: Final[dict[str, Callable[[], Json]]] = {
     "splits.json": accepted_trees.splits,
     "packets.json": accepted_trees.packets,
     "git.json": accepted_trees.git,
+    "ledgers.json": accepted_ledgers.ledgers,
     "proofs.json": accepted_trees.proofs,
     "checksums.json": rejected_text.checksums,
     "paths.json": rejected_text.paths,

@@ -24,11 +24,15 @@ from killing import (
     tree,
     whole_pack,
 )
+from runs.ledgers import ALL, begin, end, go, permit
 
 from provstore.errors import NotAStoreError
 from provstore.ids import to_raw
+from provstore.runs.ledger import follow
 from provstore.store import steps
 from provstore.store.lmdb_store import LmdbStore
+from provstore.verbs.checking import fsck
+from provstore.verbs.collecting import gc
 from provstore.verbs.locating import Located
 from provstore.verbs.packing import pack
 from provstore.verbs.unpacking import unpack
@@ -143,6 +147,48 @@ def test_sealing_again_right_after_a_kill_takes_up_what_was_left(scene: Scene, s
     assert run(sealing(scene)).said == [f"sealed {scene.packets['b']}"]
     assert (left_in(path).blobs, left_in(path).frames) == ([], [])
     sound(path, {name: scene.packets[name] for name in "ab"})
+
+
+def test_a_kill_at_each_step_of_an_attempt(scene: Scene) -> None:
+    """Whatever was reported is in the ledger; what it holds beyond that is whole, and entries follow."""
+
+    def work(say: Say) -> None:
+        with LmdbStore.open(os.fspath(scene.store), profile=PROFILE) as store:
+            given = permit(store)
+            say(f"noted {given}")
+            attempt = begin(store, given)
+            say(f"noted {attempt}")
+            for state in ALL:
+                say(f"next {state}")
+                go(store, attempt, state)
+                say(f"noted {store.ledger()[-1].hex()}")
+            say(f"noted {end(store, attempt, 'valid').id}")
+
+    scene.fresh()
+    reached = steps_of(work)
+    assert {step for step, _ in reached} == set(steps.COMMIT_STEPS) - {"frames-committed"}
+    assert len(reached) == 9 * (len(steps.COMMIT_STEPS) - 1)
+    for step, nth in reached:
+        path = scene.fresh()
+        ended = killed_at(step, nth, work)
+        assert ended.signal == signal.SIGKILL, (step, nth)
+        noted = [line.split()[1] for line in ended.said if line.startswith("noted ")]
+        assert len(noted) == nth, (step, nth)
+        with LmdbStore.open(os.fspath(path), profile=PROFILE) as store:
+            entries = [id.hex() for id in store.ledger()]
+            assert entries[: len(noted)] == noted
+            assert len(entries) == len(noted) + visible(step), (step, nth)
+            book, wrong = follow(store)
+            assert wrong == []
+            assert fsck(store).damaged == ()
+            gc(store, delete=True, grace_s=0)
+            for life in book.lives.values():
+                assert life.states == ["created", *ALL][: len(entries) - 1]
+                if life.ending is None:
+                    end(store, life.id, "infrastructure-invalid", "killed")
+            permit(store, line="another")
+            assert follow(store)[1] == []
+        sound(path, {"a": scene.packets["a"]})
 
 
 def test_a_kill_at_each_step_of_a_sweep(scene: Scene) -> None:

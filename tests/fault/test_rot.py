@@ -56,7 +56,7 @@ def test_the_map_of_an_index_knows_what_is_whose(specimen: Specimen) -> None:
         keys = sum(len(key) for key, _ in store._iterate("frames"))
         written = sum(
             len(key) + len(value)
-            for name in ("objects", "records", "refs", "ref_log", "locations", "verdicts")
+            for name in ("objects", "records", "refs", "ref_log", "locations", "verdicts", "ledger")
             for key, value in store._iterate(name)
         )
     assert kinds[FRAME] == frames + keys

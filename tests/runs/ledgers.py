@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from provstore.ids import digests
 from provstore.records.ledger import Attempt, Authorization, Disposition, Ending, Rules, State, Step
-from provstore.runs.ledger import Noted, note
+from provstore.runs.ledger import DEFAULT_RULES, Noted, note
 from provstore.store.protocol import Store
 
 POLICY: Final = b"a policy\n"
@@ -33,7 +33,7 @@ def permit(store: Store, **changes: Any) -> str:
     return note(store, Authorization(**(given | changes)), [POLICY]).id
 
 
-def begin(store: Store, authorization: str | None, rules: Rules = Rules(), **changes: Any) -> str:  # noqa: B008
+def begin(store: Store, authorization: str | None, rules: Rules = DEFAULT_RULES, **changes: Any) -> str:
     """Open an attempt; return its id."""
     given = {"line": "decode", "candidate": CANDIDATE, "authorization": authorization}
     return note(store, Attempt(**(given | changes)), rules=rules).id

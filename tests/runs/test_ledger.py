@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs.ledgers import ALL, CANDIDATE, POLICY, POLICY_ID, begin, end, go, permit, valid
 
 from provstore import records
 from provstore.errors import NotFoundError, NotPermittedError, StoreDamagedError, UsageError
@@ -21,6 +20,7 @@ from provstore.store.memory import MemoryStore
 from provstore.store.protocol import Store
 from provstore.verbs.checking import fsck
 from provstore.verbs.collecting import gc
+from runs.ledgers import ALL, CANDIDATE, POLICY, POLICY_ID, begin, end, go, permit, valid
 
 LET_PASS = Rules(
     unauthorized="ineligible", uncited="ineligible", used_up="ineligible", early_evidence="ineligible"
@@ -67,7 +67,7 @@ def test_a_second_suite_on_one_authorization_is_refused(store: MemoryStore) -> N
     first = valid(store, given)
     before = store.ledger()
     assert refused(lambda: begin(store, given)) == ["authorization-used-up", "uncited-start"]
-    cited = {"cites": first, "reason": "once more"}
+    cited: dict[str, Any] = {"cites": first, "reason": "once more"}
     assert refused(lambda: begin(store, given, **cited)) == ["authorization-used-up"]
     assert store.ledger() == before
 
@@ -209,7 +209,7 @@ def test_an_authorization_for_several_suites(store: MemoryStore) -> None:
     given = permit(store, suites=2)
     first = valid(store, given)
     second = valid(store, given, cites=first, reason="second of two that were preregistered")
-    again = {"cites": second, "reason": "a third"}
+    again: dict[str, Any] = {"cites": second, "reason": "a third"}
     assert refused(lambda: begin(store, given, **again)) == ["authorization-used-up"]
 
 
@@ -234,8 +234,8 @@ def test_a_ledger_as_a_file_tells_the_same(store: MemoryStore) -> None:
     assert found.findings == ()
     assert isinstance(found.tree, dict)
     assert found.tree["head"] == head(store)
-    assert found.fact("ledger.attempts.id").value == attempt
-    assert found.fact("ledger.attempts.disposition").value == "valid"
+    assert found.value("ledger.attempts.id") == attempt
+    assert found.value("ledger.attempts.disposition") == "valid"
 
 
 @pytest.mark.parametrize("gone", range(9))
@@ -260,7 +260,7 @@ def test_a_forged_entry_shows(store: MemoryStore) -> None:
     before = records.encode(entry_of(store, store.ledger()[-1]))[0].hex()
     other = records.decode(lines[-1])
     assert isinstance(other, LedgerEntry)
-    forged = [
+    forged: list[dict[str, Any]] = [
         {"sequence": 20, "previous": before},
         {"sequence": 9, "previous": "ab" * 32},
         {"sequence": 9, "previous": before, "taken_ns": "17"},
@@ -275,7 +275,7 @@ def test_a_forged_entry_shows(store: MemoryStore) -> None:
         ["unauthorized-start", "uncited-start"],
         ["uncited-start"],
     ]
-    late = {"taken_ns": "9" * 18 + "0", "tool": "forger", "about": other.about}
+    late: dict[str, Any] = {"taken_ns": "9" * 18 + "0", "tool": "forger", "about": other.about}
     for change, codes in zip(forged, wanted, strict=True):
         fields = {
             "about": Authorization(line="x", policy=POLICY_ID, candidate={"a": "b"}, suites=1, given_by="x")
