@@ -119,6 +119,7 @@ class Book:
 
     Attributes:
         entries: hex ids, oldest first.
+        sequence: position that the newest entry states.
         permits: authorizations by hex id.
         lives: attempts by hex id, oldest first.
         last_ns: when the newest entry was made.
@@ -126,6 +127,7 @@ class Book:
 
     def __init__(self) -> None:
         self.entries: list[str] = []
+        self.sequence = 0
         self.permits: dict[str, Permit] = {}
         self.lives: dict[str, Life] = {}
         self.last_ns = 0
@@ -148,16 +150,17 @@ class Book:
             if rule is None or objection.code not in allowed or getattr(rules, rule, "") == "refuse":
                 found.append(objection)
         self.entries.append(id)
+        self.sequence = entry.sequence
         self.last_ns = max(self.last_ns, _ns(entry.taken_ns))
         self._note(id, entry)
         return found
 
     def _place(self, entry: LedgerEntry) -> Iterator[Objection]:
-        if entry.sequence != len(self.entries) + 1 or entry.previous != self.head:
+        if entry.sequence != self.sequence + 1 or entry.previous != self.head:
             yield Objection(
                 "chain-broken",
                 f"entry {entry.sequence} follows {entry.previous or 'nothing'}; "
-                f"entry {len(self.entries)} is {self.head or 'nothing'}",
+                f"the one before is entry {self.sequence}, {self.head or 'nothing'}",
             )
         if _ns(entry.taken_ns) < max(self.last_ns, 1):
             yield Objection("time-backwards", f"entry {entry.sequence} states a time before the last one's")

@@ -138,7 +138,7 @@ def note(
             raise StoreDamagedError(f"{store.where}: ledger", reason)
         settled = _settled(book, about, rules)
         entry = LedgerEntry(
-            sequence=len(book.entries) + 1,
+            sequence=book.sequence + 1,
             taken_ns=str(max(time.time_ns(), book.last_ns + 1)),
             tool=tool,
             about=settled,
