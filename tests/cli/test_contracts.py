@@ -211,6 +211,7 @@ def test_each_command_runs_as_a_program(prov: Prov, tree: Path, place: Path, com
     (place / "family.json").write_text('{"format": "neural-download-model-family-v1", "id": "f"}')
     (place / "stamps.log").write_text("".join(f"{at / 100}\n" for at in range(100)))
     arguments = {
+        "authorize": "--policy policy.toml --candidate engine=a1",
         "cat": "t f",
         "diff": "t t.pack",
         "explain": "t held --policy policy.toml",
