@@ -19,6 +19,7 @@ SAMPLES: dict[str, Any] = {
     "install": "pip install it",
     "path": "some/file",
     "errno": 28,
+    "pid": 4711,
     "reason": "because of this",
     "where": "packet.toml line 4",
     "found": "provstore/999",

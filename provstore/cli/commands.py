@@ -16,6 +16,7 @@ from typer.models import CommandInfo
 
 ROOMS: Final = {
     "diffing": ("diff",),
+    "host": ("host", "capture"),
     "importing": ("import",),
     "judging": ("explain", "metrics"),
     "ledger": ("authorize", "ledger"),

@@ -106,6 +106,20 @@ class PolicyError(MalformedError):
     remedy = "Correct the named line of the policy; docs/policy.md and docs/gates.md say what can be written."
 
 
+class HostError(MalformedError):
+    """A directory that should stand for a host is none, or states what was seen there in an unknown form."""
+
+    code = "bad-host"
+    remedy = "Name / or a recorded host; docs/hosts.md says what one holds."
+
+
+class RecipeError(MalformedError):
+    """A recipe says something that cannot be run, or that would not run what it says."""
+
+    code = "bad-recipe"
+    remedy = "Correct the named line of the recipe; docs/recipes.md says what can be written."
+
+
 class DocumentError(MalformedError):
     """A file that was to be imported is no document of a format that is known here."""
 

@@ -87,3 +87,19 @@ class IncompleteSourceError(ProvError):
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__(f"{len(problems)} part(s) of the source are not there:{listed(problems)}")
         self.problems = tuple(problems)
+
+
+class ProcessError(ProvError):
+    """A process that was to be looked at is not there, or nothing of it can be read.
+
+    Attributes:
+        pid: its number.
+    """
+
+    code = "no-process"
+    exit_code = 40
+    remedy = "Name a process that runs now and belongs to you."
+
+    def __init__(self, pid: int, reason: str) -> None:
+        super().__init__(f"process {pid}: {reason}")
+        self.pid = pid

@@ -18,7 +18,7 @@ from provstore.errors import NewerFormatError, NotFoundError
 from provstore.paths import show
 from provstore.records import FORMATS
 from provstore.report.failures import ErrorDocument
-from provstore.reports import asked
+from provstore.reports import asked, hosted
 from provstore.reports.attempted import (
     AuthorizeReport,
     LedgerCheckReport,
@@ -48,6 +48,7 @@ class SchemaCheck(reports.Report, frozen=True, kw_only=True, forbid_unknown_fiel
 
 _REPORTS: Final[dict[str, Any]] = {
     "authorize": AuthorizeReport,
+    "capture": hosted.CaptureReport,
     "diff": reports.DiffReport,
     "doctor": reports.DoctorReport,
     "error": ErrorDocument,
@@ -56,6 +57,7 @@ _REPORTS: Final[dict[str, Any]] = {
     "export-document": GenerateReport,
     "fsck": reports.FsckReport,
     "gc": reports.GcReport,
+    "host": hosted.HostReport,
     "import": ImportReport,
     "import-check": reports.CheckReport,
     "ledger": LedgerReport,

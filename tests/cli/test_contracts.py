@@ -212,6 +212,7 @@ def test_each_command_runs_as_a_program(prov: Prov, tree: Path, place: Path, com
     (place / "stamps.log").write_text("".join(f"{at / 100}\n" for at in range(100)))
     arguments = {
         "authorize": "--policy policy.toml --candidate engine=a1",
+        "capture": "--pid $$",
         "cat": "t f",
         "diff": "t t.pack",
         "explain": "t held --policy policy.toml",
