@@ -60,6 +60,7 @@ ORDER: tuple[str, ...] = (
     "provstore.store.chained",
     "provstore.store.runs",
     "provstore.store.pack_format",
+    "provstore.store.moment",
     "provstore.store.page_walk",
     "provstore.store.prefixes",
     "provstore.store.profile",

@@ -52,7 +52,8 @@ class Adding:
             self._new["units"].append((bytes.fromhex(unit.id), b""))
             self._relations(unit)
             for id, said in unit.statements:
-                self._new["documents"].append((rows.document_key(id, said), rows.document_value(said)))
+                key = rows.document_key(id, said)
+                self._new["documents"].append((key, rows.checked(key, rows.document_value(said))))
         self._documents()
         for name, pairs in self._new.items():
             pairs.sort()
@@ -81,7 +82,7 @@ class Adding:
             self._next_node += 1
             self._numbers[node] = self._next_node
             number = rows.number_key(self._next_node)
-            self._new["nodes"].append((number, rows.node_value(node)))
+            self._new["nodes"].append((number, rows.checked(number, rows.node_value(node))))
             self._new["numbers"].append((key, number))
 
     def _relations(self, unit: Unit) -> None:
@@ -100,7 +101,8 @@ class Adding:
         if number is None:
             self._next_statement += 1
             number = made[statement] = self._next_statement
-            self._new["statements"].append((rows.number_key(number), rows.statement_value(statement)))
+            key = rows.number_key(number)
+            self._new["statements"].append((key, rows.checked(key, rows.statement_value(statement))))
         return number
 
     def _documents(self) -> None:
@@ -142,7 +144,7 @@ def check_sums(txn: Txn) -> None:
             raise StoreDamagedError("graph", f"the rows of {name!r} are not those that were written")
     numbers = txn.entries("numbers")
     for key, value in txn.scan("nodes"):
-        if txn.get("numbers", rows.node_key(rows.node(value))) != key:
+        if txn.get("numbers", rows.node_key(rows.node(rows.unchecked(key, value)))) != key:
             raise StoreDamagedError("graph", f"node {key.hex()} is not found by its key")
         numbers -= 1
     if numbers:

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterator
 from typing import Final, get_args
+from zlib import crc32
 
 import msgspec
 from blake3 import blake3
@@ -14,7 +15,7 @@ from provstore.graph.relations import KINDS, RelationKind
 from provstore.graph.statements import Statements
 from provstore.store.lmdb_txn import Form
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Format number of the graph index; one of another number is made anew."""
 
 FORM: Final = Form(
@@ -46,6 +47,32 @@ _DIGITS: Final = 64
 _NO_HEX: Final = {ord(digit): None for digit in "0123456789abcdef"}
 _KIND_RANK: Final = {kind: rank for rank, kind in enumerate(KINDS)}
 _NOWHERE: Final = Statement("", "", "")
+
+
+CHECK_BYTES: Final = 4
+
+
+def checked(key: bytes, value: bytes) -> bytes:
+    """Return a value with the check that its row ends with."""
+    return value + crc32(value, crc32(key)).to_bytes(CHECK_BYTES, "big")
+
+
+def unchecked(key: bytes, row: bytes | None) -> bytes:
+    """Return a value without its check.
+
+    Raises:
+        StoreDamagedError: it is not the value that was written under this key.
+
+    Example:
+        >>> unchecked(b"key", checked(b"key", b"value"))
+        b'value'
+    """
+    if row is None or len(row) < CHECK_BYTES:
+        raise StoreDamagedError("graph", f"row {key[:40].hex()} is missing or cut short")
+    value = row[:-CHECK_BYTES]
+    if crc32(value, crc32(key)) != int.from_bytes(row[-CHECK_BYTES:], "big"):
+        raise StoreDamagedError("graph", f"row {key[:40].hex()} is not as it was written")
+    return value
 
 
 def number_key(number: int) -> bytes:

@@ -11,7 +11,7 @@ from typing import Final
 from provstore.errors import ProvError, StoreFullError, SweptError
 from provstore.ids import Digests, RawId
 from provstore.paths import show
-from provstore.store import blobs, lmdb_ledger, lmdb_replace, rows, writer_lock
+from provstore.store import blobs, lmdb_ledger, lmdb_replace, moment, rows, writer_lock
 from provstore.store.blobs import BlobFile, relative_path, remove_quietly
 from provstore.store.chained import Append
 from provstore.store.gathering import FrameSpool
@@ -146,8 +146,11 @@ def generation(txn: Txn) -> int:
 
 
 def next_generation(txn: Txn) -> None:
-    """Count a commit or sweep."""
-    txn.put("settings", b"generation", rows.number_key(generation(txn) + 1))
+    """Count a commit or sweep, and mark it."""
+    number = generation(txn) + 1
+    txn.put("settings", b"generation", rows.number_key(number))
+    marks = moment.with_mark(number, txn.get("settings", b"marks") or b"", os.urandom(moment.MARK_BYTES))
+    txn.put("settings", b"marks", marks)
 
 
 def remove_unfinished(txn: Txn) -> int:

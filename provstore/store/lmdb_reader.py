@@ -13,8 +13,9 @@ from provstore.store.frame_cache import FrameCache
 from provstore.store.lmdb_env import Env
 from provstore.store.lmdb_registry import release
 from provstore.store.lmdb_txn import Txn
+from provstore.store.moment import Moment, marks_of
 from provstore.store.prefixes import bounds
-from provstore.store.protocol import Location, Moment, ObjectInfo, RefChange, StoreStats, Unit
+from provstore.store.protocol import Location, ObjectInfo, RefChange, StoreStats, Unit
 from provstore.store.runs import Laid, Piece, Run
 from provstore.store.system import identity
 
@@ -60,9 +61,10 @@ class LmdbReader:
 
     def moment(self) -> Moment:
         """Return what the store is like now, in one reading."""
-        names = (b"store_id", b"generation", b"sweeps")
+        names = (b"store_id", b"generation", b"sweeps", b"marks")
         found = self._env.read(lambda txn: [txn.get("settings", name) or b"" for name in names])
-        return Moment(found[0], int.from_bytes(found[1], "big"), int.from_bytes(found[2], "big"))
+        generation = int.from_bytes(found[1], "big")
+        return Moment(found[0], generation, int.from_bytes(found[2], "big"), marks_of(generation, found[3]))
 
     def graph_home(self) -> str | None:
         """Return the store's own directory."""

@@ -8,12 +8,12 @@ from typing import Final, Self
 from provstore.errors import LedgerMovedError, NotFoundError, NotHeldError, SweptError
 from provstore.ids import Algorithm, Buffer, RawId
 from provstore.store.memory_stage import Content, MemoryStage
+from provstore.store.moment import Moment
 from provstore.store.protocol import (
     Checks,
     CommitCounts,
     Location,
     Mark,
-    Moment,
     ObjectInfo,
     RefChange,
     Stage,

@@ -16,8 +16,9 @@ from provstore.paths import show
 from provstore.store import frame
 from provstore.store import pack_format as form
 from provstore.store.frame_cache import FrameCache
+from provstore.store.moment import Moment
 from provstore.store.pack_format import PackRow, WholeFrame
-from provstore.store.protocol import Location, Moment, ObjectInfo, RefChange, StoreStats, Unit
+from provstore.store.protocol import Location, ObjectInfo, RefChange, StoreStats, Unit
 from provstore.store.rows import MAX_RECORD_BYTES
 from provstore.store.runs import Laid, Piece, Run
 from provstore.store.system import refused

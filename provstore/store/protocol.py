@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, Protocol, Self
 
 from provstore.ids import Algorithm, Buffer, Digests, RawId
 from provstore.store.chained import HasLedger, TakesEntries
+from provstore.store.moment import Moment
 from provstore.store.runs import InBulk
 
 Placement = Literal["inline", "blob", "external"]
@@ -151,20 +152,6 @@ class Checks(NamedTuple):
     cycle: int
     finished: bool
     marks: dict[bytes, Mark]
-
-
-class Moment(NamedTuple):
-    """What a store was like at one time; as long as it is the same, nothing was added or removed.
-
-    Attributes:
-        store: tells stores apart; empty for what is not kept.
-        generation: grows with every commit.
-        sweeps: grows with every removal of objects or records.
-    """
-
-    store: bytes
-    generation: int
-    sweeps: int
 
 
 class AnyRef:

@@ -9,6 +9,7 @@ from provstore.graph.index import Index
 from provstore.graph.memory import MemoryIndex
 from provstore.ids import RawId, to_raw
 from provstore.store import graph_index, graph_rows
+from provstore.store.moment import Moment
 from provstore.store.protocol import Reader
 from provstore.verbs.keeping import is_here
 from provstore.verbs.relating import Relating, Understand, Work
@@ -49,7 +50,7 @@ def refresh(reader: Reader, read: Understand = understand, *, readers: str = REA
     stamp = graph_rows.stamp(readers)
     if home is None:
         return _in_memory(reader, read, "nothing lies beside it")
-    now = _note(reader)
+    now = _note(reader.moment())
     found = graph_index.open_graph(home, stamp, writable=False)
     if found is not None and found.noted() == now:
         return Refreshed(found, Work())
@@ -64,9 +65,9 @@ def refresh(reader: Reader, read: Understand = understand, *, readers: str = REA
     return _in_memory(reader, read, why)
 
 
-def _note(reader: Reader) -> bytes:
-    moment = reader.moment()
-    return b"%d %d %s" % (moment.generation, moment.sweeps, moment.store)
+def _note(moment: Moment) -> bytes:
+    mark = (moment.mark(moment.generation) or b"").hex().encode()
+    return b"%d %d %s %s" % (moment.generation, moment.sweeps, mark, moment.store)
 
 
 def _in_memory(reader: Reader, read: Understand, why: str) -> Refreshed:
@@ -77,9 +78,10 @@ def _in_memory(reader: Reader, read: Understand, why: str) -> Refreshed:
 
 def _on_disk(reader: Reader, home: str, stamp: bytes, read: Understand) -> Refreshed:
     with graph_index.alone(home):
-        now = _note(reader)
+        moment = reader.moment()
+        now = _note(moment)
         index = graph_index.open_graph(home, stamp, writable=True)
-        why = "there was none that can be used" if index is None else _outdated(reader, index, now)
+        why = "there was none that can be used" if index is None else _outdated(reader, index, moment)
         if why and index is not None:
             index.close()
         if why or index is None:
@@ -94,17 +96,23 @@ def _on_disk(reader: Reader, home: str, stamp: bytes, read: Understand) -> Refre
         return Refreshed(index, work._replace(rebuilt=why))
 
 
-def _outdated(reader: Reader, index: Index, now: bytes) -> str:
+def _outdated(reader: Reader, index: Index, now: Moment) -> str:
     """Return why an index must be made anew, or nothing."""
-    before, after = index.noted().split(b" ", 2), now.split(b" ", 2)
-    if len(before) != 3:
-        before = [b"0", b"", after[2]]  # a first refresh that did not finish
-    elif before[2] != after[2]:
-        return "it is of another store"
-    elif int(before[0]) > int(after[0]) or int(before[1]) > int(after[1]):
-        return "the store is older than it"
-    if before[1] != after[1] and not all(_is_there(reader, to_raw(id)) for id in index.units()):
-        return "something that it knows was swept"
+    before = index.noted().split(b" ", 3)
+    if len(before) == 4:
+        generation, sweeps = int(before[0]), int(before[1])
+        if before[3] != now.store:
+            return "it is of another store"
+        if generation > now.generation or sweeps > now.sweeps:
+            return "the store is older than it"
+        mark = now.mark(generation)
+        if mark is not None and mark.hex().encode() != before[2]:
+            return "the store was put back to an earlier time and went on from there"
+        if mark is not None and sweeps == now.sweeps:
+            return ""
+    # Swept, too long ago to be remembered, or a refresh that did not finish: look at everything.
+    if not all(_is_there(reader, to_raw(id)) for id in index.units()):
+        return "something that it knows is no longer in the store"
     return ""
 
 
@@ -128,7 +136,7 @@ def check_graph(reader: Reader) -> GraphState:
     try:
         index.check()
         units = index.units()
-        swept = index.noted().split(b" ")[1:2] != _note(reader).split(b" ")[1:2]
+        swept = index.noted().split(b" ")[1:2] != _note(reader.moment()).split(b" ")[1:2]
     except StoreDamagedError:
         return "damaged"
     finally:

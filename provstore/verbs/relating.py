@@ -236,7 +236,8 @@ class Relating:
         self._waiting.append(Unit(id, taken, statements))
         self._relations += len(taken)
         if self._relations >= BATCH:
-            self._index.add(self._waiting)
+            # Without a note: if it ends here, the next refresh looks whether all of it is in the store.
+            self._index.add(self._waiting, b"")
             self._waiting, self._relations = [], 0
 
     def _record(self, id: RawId) -> records.Record | None:

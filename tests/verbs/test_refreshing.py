@@ -11,8 +11,9 @@ import pytest
 from workbench import NOBODY, plant, seal, seal_text
 
 from provstore.errors import StoreDamagedError, StoreFullError, UsageError
-from provstore.graph.index import Index
+from provstore.graph.index import Index, Unit
 from provstore.graph.nodes import Node
+from provstore.graph.relations import Relation
 from provstore.graph.statements import Statements, Understood
 from provstore.ids import RawId, digests
 from provstore.records.verdict import Verdict
@@ -145,7 +146,7 @@ def test_packets_that_refs_named_stay_known_and_swept_ones_go(store: LmdbStore, 
     found.graph.close()
     gc(store, delete=True, grace_s=0)
     swept = refresh(store)
-    assert swept.work.rebuilt == "something that it knows was swept"
+    assert swept.work.rebuilt == "something that it knows is no longer in the store"
     assert known(swept.graph, "packet") == {second.hex()}
     assert swept.graph.number(object_node(b"run")) is None
     swept.graph.close()
@@ -224,6 +225,40 @@ def test_a_store_that_was_put_back_to_an_earlier_time(store: LmdbStore, tmp_path
         assert found.work.rebuilt == "the store is older than it"
         assert found.graph.number(object_node(b"b")) is None
         found.graph.close()
+
+
+@pytest.mark.parametrize("later", [1, 2, 3, 70])
+def test_a_store_that_was_put_back_and_went_on(later: int, store: LmdbStore, tmp_path: Path) -> None:
+    seal(store, run_of(tmp_path, "a"))
+    refresh(store).graph.close()
+    earlier = (tmp_path / "s/data.mdb").read_bytes()
+    seal(store, run_of(tmp_path, "lost"))
+    refresh(store).graph.close()
+    store.close()
+    (tmp_path / "s/data.mdb").write_bytes(earlier)
+    with LmdbStore.open(os.fspath(tmp_path / "s")) as back:
+        for number in range(later):
+            with back.stage() as stage:
+                stage.add_object(digests(b"%d" % number), b"%d" % number)
+                stage.commit()
+        found = refresh(back)
+        assert found.work.rebuilt
+        assert found.graph.number(object_node(b"a")) is not None
+        assert found.graph.number(object_node(b"lost")) is None
+        found.graph.close()
+
+
+def test_many_commits_later_the_index_is_still_brought_up_to_date(store: LmdbStore, tmp_path: Path) -> None:
+    seal(store, run_of(tmp_path, "a"))
+    refresh(store).graph.close()
+    for number in range(70):
+        with store.stage() as stage:
+            stage.add_object(digests(b"%d" % number), b"%d" % number)
+            stage.commit()
+    found = refresh(store)
+    assert not found.work.rebuilt
+    assert found.graph.number(object_node(b"a")) is not None
+    found.graph.close()
 
 
 def test_a_store_that_cannot_be_written_is_answered_from_memory(store: LmdbStore, tmp_path: Path) -> None:
@@ -458,10 +493,38 @@ def test_an_index_that_is_a_byte_off_is_found_by_its_check(store: LmdbStore, tmp
     key = bytes.fromhex(object_node(b"same").key)
     at = data.rindex(key)
     path.write_bytes(data[:at] + b"0" * 8 + data[at + 8 :])
-    index = refresh(store).graph
-    assert isinstance(index, graph_index.GraphIndex)
-    with pytest.raises(StoreDamagedError, match=r"rows|found by its key"):
+    index = graph_index.open_graph(os.fspath(tmp_path / "s"), None, writable=False)
+    assert index is not None
+    with pytest.raises(StoreDamagedError, match=r"rows|as it was written|found by its key"):
         index.check()
+    index.close()
+    found = refresh(store)  # a small index is held against its sums whenever it is opened
+    assert found.work.rebuilt
+    assert found.graph.number(object_node(b"same")) is not None
+    found.graph.close()
+
+
+@pytest.mark.parametrize("table", ["nodes", "statements", "documents"])
+def test_a_changed_row_of_a_large_index_is_refused_when_it_is_read(
+    table: str, store: LmdbStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph_index, "_SMALL_ROWS", 0)
+    source = {"nodes": b"a/logs/a.txt", "statements": b"a place in it", "documents": b"101.94172124017027"}
+    where = os.fspath(tmp_path / "s")
+    made = graph_index.make_graph(where, b"stamp")
+    speaks = Node("measurement", "x/" + source["nodes"].decode())
+    relation = Relation(speaks, "cites", Node("path", "p"), "ab" * 32, source["statements"].decode())
+    said = Statements(subject="x", subject_kind="family", date=source["documents"].decode())
+    made.add([Unit("cd" * 32, [relation], [("ab" * 32, said)])])
+    made.close()
+    path = tmp_path / "s/graph/data.mdb"
+    data = path.read_bytes()
+    text = source[table]
+    path.write_bytes(data.replace(text, text[:-1] + bytes((text[-1] ^ 1,))))
+    index = graph_index.open_graph(where, b"stamp", writable=False)
+    assert index is not None
+    with pytest.raises(StoreDamagedError, match="as it was written"):
+        [list(index.stated()), index.nodes_at((1, 2)), index.statement(1)]
     index.close()
 
 
