@@ -26,6 +26,7 @@ import bench_model
 import bench_pack
 import bench_serverlog
 import bench_startup
+import bench_suite
 import bench_verdict
 import bench_verify
 import machine
@@ -53,6 +54,7 @@ ROWS: Final[dict[str, Callable[[Setting], Row]]] = {
     "P13": bench_verdict.verdict,
     "P14": bench_serverlog.facts_of_logs,
     "P15": bench_graph.questions,
+    "P17": bench_suite.client_cost,
     "W3": bench_logs.seal_logs,
 }
 

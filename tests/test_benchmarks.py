@@ -31,6 +31,7 @@ GOALS = {
     "P13": 2,
     "P14": 2,
     "P15": 11,
+    "P17": 1,
     "W3": 0,
 }
 """Rows, and how many goals each has."""

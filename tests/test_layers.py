@@ -278,6 +278,12 @@ ORDER: tuple[str, ...] = (
     # runs
     "provstore.runs",
     "provstore.runs.ledger",
+    "provstore.runs.raw",
+    "provstore.runs.stream",
+    "provstore.runs.suite",
+    "provstore.runs.wire",
+    "provstore.runs.asking",
+    "provstore.runs.views",
     # verbs
     "provstore.verbs",
     "provstore.verbs.checksumming",

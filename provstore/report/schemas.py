@@ -28,6 +28,7 @@ from provstore.reports.attempted import (
 )
 from provstore.reports.imported import GenerateReport, ImportReport
 from provstore.reports.scoped import ClaimLife, CoverageReport, ScopeAnswer
+from provstore.runs.suite import Suite
 from provstore.verbs.exporting import ExportReport
 from provstore.verbs.spec import PacketSpec
 
@@ -91,7 +92,9 @@ _REPORTS: Final[dict[str, Any]] = {
     "verify": reports.VerifyReport,
 }
 
-DOCUMENTS: Final[dict[str, Any]] = dict(FORMATS.values()) | _REPORTS | {"packet-spec": PacketSpec}
+DOCUMENTS: Final[dict[str, Any]] = (
+    dict(FORMATS.values()) | _REPORTS | {"packet-spec": PacketSpec, "suite": Suite}
+)
 """Name of each published schema and the type it is made from; the output of a command has its name."""
 
 
