@@ -224,3 +224,33 @@ def test_show_names_the_entry(prov: Prov, policy: Path, place: Path) -> None:
     assert newest is not None
     assert newest in prov("show", "one").text()
     assert to_raw(newest)
+
+
+def test_the_policy_says_what_is_refused_and_what_may_not_count(
+    prov: Prov, policy: Path, place: Path
+) -> None:
+    policy.write_text(
+        POLICY.replace("[[extract]]", '[permission]\nuncited = "ineligible"\n[[extract]]', 1)
+        + '[[extract]]\nname = "ledger"\nkind = "ledger"\nrole = "ledger.jsonl"\n'
+        '[[gate]]\nname = "attempts"\nkind = "attempts"\nattempts = "ledger:/attempts"\n'
+        'authorizations = "ledger:/authorizations"\n'
+    )
+    first, second = given(prov, policy), given(prov, policy)
+    with store_of(place) as store:
+        seen = begin(store, first, line="test", candidate=CANDIDATE)
+        go(store, seen, *ALL[:4], score="1.5", requests=13)
+        lenient = begin(store, second, line="test", candidate=CANDIDATE)
+        go(store, lenient, *ALL[:4], score="1.7", requests=13)
+        assert follow(store)[0].lives[lenient].ineligible == ["uncited-start"]
+    run = place / "run"
+    run.mkdir()
+    (run / "status.txt").write_text("status=PASS\n")
+    assert prov("ledger", "export", "-o", run / "ledger.jsonl").code == 0
+    assert prov("seal", "--ledger", run).code == 0
+    judged = prov("verify", "run", "--policy", policy, "--json").json()
+    found = [check for check in judged["checks"] if check.get("gate") == "attempts"]
+    assert [(check["outcome"], check["code"]) for check in found] == [("INELIGIBLE", "uncited-start")]
+    policy.write_text(policy.read_text().replace('"ineligible"', '"perhaps"'))
+    refused = prov("authorize", "--policy", policy, "--candidate", "engine=a1")
+    assert refused.code == 2
+    assert "perhaps" in refused.err
