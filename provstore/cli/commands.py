@@ -23,6 +23,7 @@ ROOMS: Final = {
     "listing": ("ls", "cat", "show", "log"),
     "moving": ("restore", "pack", "unpack", "export"),
     "querying": ("query",),
+    "running": ("run",),
     "schemas": ("schema",),
     "scoping": ("scope",),
     "sealing": ("init", "seal"),

@@ -1,8 +1,11 @@
 """Options and arguments that several commands share, or that a command has many of; the form of help."""
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 import typer
+
+from provstore.errors import UsageError
 
 Store = Annotated[
     str | None,
@@ -173,3 +176,20 @@ def notes(*examples: str, **codes: str) -> str:
     shown = ["\b", "Examples:" if len(examples) > 1 else "Example:", *(f"  {line}" for line in examples)]
     lines = ["\b", "Exit codes:", *(f"  {code:<3} {text}" for code, text in meanings.items())]
     return "\n".join([*shown, "", *lines])
+
+
+def parse_variables(given: Sequence[str]) -> dict[str, str]:
+    """Return the values that ``--set NAME=VALUE`` options give.
+
+    Raises:
+        UsageError: one has another form, or a name is given twice.
+    """
+    values = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not name or not equals:
+            raise UsageError(f"--set {item!r} is not of the form NAME=VALUE")
+        if name in values:
+            raise UsageError(f"--set {name} is given twice")
+        values[name] = value
+    return values

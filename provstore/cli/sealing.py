@@ -11,7 +11,7 @@ from provstore.cli import options
 from provstore.cli.app import console
 from provstore.cli.commands import room
 from provstore.cli.console import write_document, write_lines
-from provstore.cli.options import Json, Quiet, Store, notes
+from provstore.cli.options import Json, Quiet, Store, notes, parse_variables
 from provstore.errors import UsageError
 
 commands = room()
@@ -82,7 +82,7 @@ def seal(
 
     out = console(ctx, store, as_json, quiet)
     _refuse_special(special)
-    values = _variables(variables or [])
+    values = parse_variables(variables or [])
     settings = SealOptions(
         exclude=tuple(exclude or ()),
         follow_symlinks=follow_symlinks,
@@ -119,18 +119,6 @@ def _is_spec(paths: Sequence[str]) -> bool:
     if len(paths) != 1 or not paths[0].endswith(".toml") or not Path(paths[0]).is_file():
         return False
     return is_spec(read_file(paths[0], HEAD_BYTES))
-
-
-def _variables(given: Sequence[str]) -> dict[str, str]:
-    values = {}
-    for item in given:
-        name, equals, value = item.partition("=")
-        if not name or not equals:
-            raise UsageError(f"--set {item!r} is not of the form NAME=VALUE")
-        if name in values:
-            raise UsageError(f"--set {name} is given twice")
-        values[name] = value
-    return values
 
 
 def _kind(kind: str, *, git: bool, elf: bool, hf: bool) -> str:

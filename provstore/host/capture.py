@@ -22,6 +22,7 @@ from provstore.paths import show
 from provstore.reports.hosted import CommandOutput, HostReport
 
 MAX_PROCESSES: Final = 100_000
+MAX_LISTED: Final = 100_000
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +33,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         sources: absolute paths of source trees.
         environments: absolute paths of Python environments.
         mounts: absolute paths whose file system is wanted.
+        directories: absolute paths that somebody wants to be directories.
+        listings: absolute paths of directories whose files are wanted.
         absent: absolute paths that somebody wants to be free.
         processes: names of running programs are wanted.
         ports: ports that are listened on are wanted.
@@ -42,6 +45,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[str, ...] = ()
     environments: tuple[str, ...] = ()
     mounts: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    listings: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     processes: bool = False
     ports: bool = False
@@ -80,6 +85,12 @@ def capture_host(root: str = "/", wanted: Wanted = NOTHING) -> HostCapture:
         look_at_mount(sheet, path, table)
     for path in wanted.files:
         _file(sheet, path, recorded)
+    for path in wanted.directories:
+        stated = (*recorded.files, *recorded.sources, *recorded.packages)
+        known = any(f"{name}/".startswith(f"{path}/") for name in stated)
+        sheet.add(f"directory.{path}.there", known or os.path.isdir(sheet.place(path)), "stat(2)")
+    for path in wanted.listings:
+        _listing(sheet, path, recorded)
     for path in wanted.absent:
         sheet.add(f"path.{path}", os.path.lexists(sheet.place(path)), "lstat(2)")
     for path in wanted.sources:
@@ -116,17 +127,40 @@ def _file(sheet: Sheet, path: str, recorded: Recorded) -> None:
     key = f"file.{path}"
     if path in recorded.files:
         sheet.add(f"{key}.sha256", recorded.files[path], FILE)
+        sheet.add(f"{key}.there", True, FILE)
         return
     try:
         real = os.path.realpath(sheet.place(path))
         found = hash_file(sheet.place(path))
     except OSError as error:
         sheet.unknown(f"{key}.sha256", path, reason_of(error))
+        sheet.add(f"{key}.there", os.path.exists(sheet.place(path)), "stat(2)")
         return
+    sheet.add(f"{key}.there", True, path)
     sheet.add(f"{key}.sha256", found.sha256.hex(), path)
     sheet.add(f"{key}.size_bytes", found.size_bytes, path)
     if real != path and not sheet.recorded:
         sheet.add(f"{key}.leads_to", real, "realpath(3)")
+
+
+def _listing(sheet: Sheet, path: str, recorded: Recorded) -> None:
+    """Note the regular files below a directory, joined by ``//``, which no path can hold."""
+    known = [name[len(path) + 1 :] for name in recorded.files if name.startswith(f"{path}/")]
+    top = sheet.place(path)
+    if not known and not os.path.isdir(top):
+        sheet.unknown(f"listing.{path}", path, "not there")
+        return
+    problems: list[OSError] = []
+    for place, below, names in os.walk(top, onerror=problems.append):
+        below.sort()
+        known += [os.path.relpath(os.path.join(place, name), top) for name in names]
+        if len(known) > MAX_LISTED:
+            sheet.unknown(f"listing.{path}", path, f"more than {MAX_LISTED} files")
+            return
+    if problems and not recorded.files:
+        sheet.unknown(f"listing.{path}", path, reason_of(problems[0]))
+        return
+    sheet.add(f"listing.{path}", "//".join(sorted(set(known))), path)
 
 
 def _source(sheet: Sheet, path: str, recorded: Recorded) -> None:

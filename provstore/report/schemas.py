@@ -27,7 +27,9 @@ from provstore.reports.attempted import (
     LedgerReport,
 )
 from provstore.reports.imported import GenerateReport, ImportReport
+from provstore.reports.prepared import PreflightReport
 from provstore.reports.scoped import ClaimLife, CoverageReport, ScopeAnswer
+from provstore.runs.recipe import Recipe
 from provstore.runs.suite import Suite
 from provstore.verbs.exporting import ExportReport
 from provstore.verbs.spec import PacketSpec
@@ -83,6 +85,7 @@ _REPORTS: Final[dict[str, Any]] = {
     "query-uses": asked.UsesReport,
     "query-why": asked.WhyReport,
     "restore": reports.RestoreReport,
+    "run-preflight": PreflightReport,
     "seal": reports.SealReport,
     "schema-check": SchemaCheck,
     "scope": list[ScopeAnswer],
@@ -93,7 +96,7 @@ _REPORTS: Final[dict[str, Any]] = {
 }
 
 DOCUMENTS: Final[dict[str, Any]] = (
-    dict(FORMATS.values()) | _REPORTS | {"packet-spec": PacketSpec, "suite": Suite}
+    dict(FORMATS.values()) | _REPORTS | {"packet-spec": PacketSpec, "recipe": Recipe, "suite": Suite}
 )
 """Name of each published schema and the type it is made from; the output of a command has its name."""
 

@@ -208,6 +208,10 @@ def test_each_command_runs_as_a_program(prov: Prov, tree: Path, place: Path, com
         '[[extract]]\nname = "f"\nkind = "entry"\nrole = "f"\n'
         '[[gate]]\nname = "held"\nkind = "equal"\nvalues = { "f:custody" = "held" }\n'
     )
+    program = os.path.realpath(sys.executable)
+    (place / "r.toml").write_text(
+        f'format = "provstore/recipe/v1"\nname = "r"\nmode = "batch"\n[command]\nargv = ["{program}"]\n'
+    )
     (place / "family.json").write_text('{"format": "neural-download-model-family-v1", "id": "f"}')
     (place / "stamps.log").write_text("".join(f"{at / 100}\n" for at in range(100)))
     arguments = {
@@ -226,6 +230,7 @@ def test_each_command_runs_as_a_program(prov: Prov, tree: Path, place: Path, com
         "query": "uses t",
         "scope": "t --where cards=2 --json || [ $? = 3 ]",
         "restore": "t out",
+        "run": "r.toml --preflight",
         "seal": "t",
         "show": "t",
         "unpack": "t.pack",
