@@ -29,6 +29,9 @@ SPLIT_BITS: Final = 5
 MAX_NODE_ENTRIES: Final = 4096
 """A node ends here at the latest, so that chosen names cannot make one without bound."""
 
+LEAF_END: Final = b'],"format":"provstore/tree/v1"}'
+"""How a leaf ends, and no other record."""
+
 Fetch = Callable[[RawId], bytes]
 """Gives the checked bytes of a record, or raises an error of ``provstore.errors``."""
 
@@ -96,7 +99,7 @@ def build_encoded(names: Sequence[bytes], entries: Sequence[bytes]) -> list[Node
 
 
 def _leaf(entries: Sequence[bytes]) -> Node:
-    data = b'{"entries":[%s],"format":"provstore/tree/v1"}' % b",".join(entries)
+    data = b'{"entries":[' + b",".join(entries) + LEAF_END
     return record_id("tree", data), data
 
 
@@ -159,6 +162,23 @@ def entries_of(fetch: Fetch, tree: RawId) -> Iterator[TreeEntry]:
         else:
             for child, name in zip(reversed(node.children), reversed(names), strict=True):
                 todo.append((bytes.fromhex(child.tree), node.level - 1, name))
+
+
+def leaves_of(fetch: Fetch, tree: RawId) -> Iterator[bytes]:
+    """Yield the bytes of the leaves of one directory in order, not parsed; indexes are checked.
+
+    For a caller who takes from them what has one form alone; raises as :func:`open_node` does of indexes.
+    """
+    todo: list[tuple[RawId, int]] = [(tree, -1)]
+    while todo:
+        node_id, level = todo.pop()
+        data = fetch(node_id)
+        if level <= 0 and data.endswith(LEAF_END):
+            yield data
+            continue
+        node, _ = check_node(data, node_id, level)
+        if isinstance(node, TreeIndex):
+            todo.extend((bytes.fromhex(child.tree), node.level - 1) for child in reversed(node.children))
 
 
 def check_node(

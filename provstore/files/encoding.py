@@ -57,6 +57,28 @@ def encoded_file(name: bytes, done: Hashed) -> bytes:
     )
 
 
+_WHOLE_FILE: Final = re.compile(
+    rb'\{"blake3":"([0-9a-f]{64})","kind":"(?:file|executable)","name":"([ !#-.0-\[\]-~]{1,255})"'
+    rb',"sha256":"[0-9a-f]{64}","size_bytes":(0|[1-9][0-9]{0,14})\}'
+)
+"""The canonical entry of a file with both digests, no state and a plain name; groups: BLAKE3, name, size.
+
+In a leaf it matches entries alone: inside a text a quotation mark is escaped, and after the end of one comes
+no letter.
+"""
+
+
+def whole_files(leaf: bytes) -> dict[bytes, bytes]:
+    """Return the canonical bytes of the entries of a leaf that are whole files with plain names, by name.
+
+    Others, with names to escape or a state, are left out: decode the leaf for those.
+
+    Args:
+        leaf: canonical bytes of a leaf, checked against its id.
+    """
+    return {found[2]: found[0] for found in _WHOLE_FILE.finditer(leaf)}
+
+
 def encoded_directory(name: bytes, tree: RawId) -> bytes:
     """Return the canonical bytes of the tree entry of a directory."""
     return b'{"kind":"directory",%s,"tree":"%s"}' % (_encoded_name(name), tree.hex().encode())

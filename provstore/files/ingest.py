@@ -161,11 +161,12 @@ class Ingest:
     def _build(self, root: Root, plan: Plan) -> RawId:
         names = plan.listing.names
         self._recall_git(plan)
-        results = plan.results
+        results, modes = plan.results, plan.modes()
         entries = [
             encoded_file(name, done)
             if (done := results.get(index)) is not None and done.blake3
-            else self.entry(root, plan, index)
+            else (stat.S_ISREG(modes[index]) and done is None and plan.reused(name))
+            or self.entry(root, plan, index)
             for index, name in enumerate(names)
         ]
         for below in plan.trees.values():
@@ -193,12 +194,12 @@ class Ingest:
     def _own_files(self, plan: Plan) -> tuple[int, int]:
         """Return number and size of the files of one directory, leaving out those that could not be read."""
         files = size_bytes = 0
-        for index, mode in enumerate(plan.modes()):
+        for index, (_, _, size, _, _, mode) in enumerate(ROW.iter_unpack(plan.listing.rows)):
             if stat.S_ISREG(mode):
                 done = plan.results.get(index)
                 if done is None:
                     files += 1
-                    size_bytes += ROW.unpack_from(plan.listing.rows, index * ROW.size)[2]
+                    size_bytes += size
                 elif done.blake3:
                     files += 1
                     size_bytes += done.size_bytes
@@ -217,7 +218,7 @@ class Ingest:
         if stat.S_ISLNK(mode):
             return self._symlink(root, join(plan.listing.path, name), name)
         reused = plan.reused(name) if done is None else None
-        return canon.encode(reused, bounded=True) if reused is not None else encoded_hole(name)
+        return reused if reused is not None else encoded_hole(name)
 
     def _symlink(self, root: Root, path: bytes, name: bytes) -> bytes:
         try:

@@ -3,8 +3,9 @@
 import stat
 from collections.abc import Callable, Iterator
 
-from provstore import merkle
+from provstore import canon, merkle
 from provstore.errors import IntegrityError, NotFoundError
+from provstore.files.encoding import whole_files
 from provstore.files.hashing import SMALL_BYTES, Hashed
 from provstore.files.root import ROW
 from provstore.files.stat_cache import Remembered
@@ -46,7 +47,8 @@ class Plan:
         self.trees: dict[int, RawId | None] = {}
         self.waiting = 0
         self._fetch = fetch
-        self._entries: dict[bytes, TreeEntry] | None = None
+        self._entries: dict[bytes, bytes] | None = None
+        self._decoded = False
         self._git: dict[bytes, bytes] | None = None
         self._held = held
         self._modes: list[int] | None = None
@@ -116,20 +118,31 @@ class Plan:
         names = before.names.split(b"/") if before.names else []
         return {name: before.rows[i * size : (i + 1) * size] for i, name in enumerate(names)}
 
-    def reused(self, name: bytes) -> TreeEntry | None:
-        """Return the remembered entry of a file that has one; ask only for files that did not change."""
+    def reused(self, name: bytes) -> bytes | None:
+        """Return the remembered entry of a file that has one, as canonical bytes.
+
+        Ask only for files that did not change.
+        """
         if self._entries is None:
-            self._entries = {}
-            if self.before is not None:
-                try:
-                    entries = list(merkle.entries_of(self._fetch, self.before.tree))
-                except (NotFoundError, IntegrityError):
-                    entries = []
-                self._entries = {e.raw_name(): e for e in entries if e.blake3 is not None and e.state is None}
+            self._entries = self._remembered(_plain_entries)
         entry = self._entries.get(name)
-        if entry is not None and (entry.size_bytes or 0) > SMALL_BYTES and not self._held(entry.blake3 or ""):
-            return None
+        if entry is None and not self._decoded:
+            self._decoded = True
+            self._entries |= self._remembered(_all_entries)
+            entry = self._entries.get(name)
+        if entry is not None and self.before is not None and self.before.large:
+            large = canon.decode(entry, TreeEntry, "tree entry", bounded=True)
+            if (large.size_bytes or 0) > SMALL_BYTES and not self._held(large.blake3 or ""):
+                return None
         return entry
+
+    def _remembered(self, read: Callable[[Fetch, RawId], dict[bytes, bytes]]) -> dict[bytes, bytes]:
+        if self.before is None:
+            return {}
+        try:
+            return read(self._fetch, self.before.tree)
+        except (NotFoundError, IntegrityError):
+            return {}
 
     def git_id(self, name: bytes) -> bytes:
         """Return the remembered Git blob id of a member that was not read again, or zeros."""
@@ -148,3 +161,18 @@ class Plan:
         if None in below or b"".join([tree or b"" for tree in below]) != self.before.below:
             return None
         return self.before.tree
+
+
+def _plain_entries(fetch: Fetch, tree: RawId) -> dict[bytes, bytes]:
+    """Return most of the whole files of a directory without decoding any."""
+    found: dict[bytes, bytes] = {}
+    for leaf in merkle.leaves_of(fetch, tree):
+        found |= whole_files(leaf)
+    return found
+
+
+def _all_entries(fetch: Fetch, tree: RawId) -> dict[bytes, bytes]:
+    """Return all whole files of a directory."""
+    entries = merkle.entries_of(fetch, tree)
+    whole = [entry for entry in entries if entry.blake3 is not None and entry.state is None]
+    return {entry.raw_name(): canon.encode(entry, bounded=True) for entry in whole}

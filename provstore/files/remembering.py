@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Container, Mapping
+from typing import Final
 
 from blake3 import blake3
 
@@ -15,6 +16,9 @@ from provstore.files.stat_cache import Remembered
 from provstore.ids import RawId
 from provstore.paths import join
 from provstore.store.protocol import Reader
+
+KEPT_BLOCKS: Final = 64
+"""Blocks of about 64 KiB that stay decoded until the walk ends, for changes in them."""
 
 
 class Memory:
@@ -39,6 +43,7 @@ class Memory:
         self._blocks: list[Block] = []
         self._at = -1
         self._open: dict[bytes, Remembered] = {}
+        self._kept: dict[int, dict[bytes, Remembered]] = {}
         self._gone: dict[int, set[bytes]] = {}
         self._noted: dict[bytes, Remembered] = {}
         self._recalled: Remembered | None = None
@@ -80,7 +85,10 @@ class Memory:
     def _load(self) -> None:
         self._open = {}
         if self._at < len(self._blocks):
-            self._open = cache_blocks.decode(self._read(self._block_key(self._blocks[self._at].number)))
+            number = self._blocks[self._at].number
+            self._open = cache_blocks.decode(self._read(self._block_key(number)))
+            if len(self._kept) < KEPT_BLOCKS:
+                self._kept[number] = self._open.copy()
 
     def _next(self) -> None:
         """Go on to the next block; directories that the walk did not come by are there no more."""
@@ -88,6 +96,13 @@ class Memory:
             self._gone[self._at] = set(self._open)
         self._at += 1
         self._load()
+
+    def _block(self, number: int | None) -> dict[bytes, Remembered]:
+        """Return all of a block as it was, from what the walk decoded if that is still here."""
+        if number is None:
+            return {}
+        kept = self._kept.pop(number, None)
+        return cache_blocks.decode(self._read(self._block_key(number))) if kept is None else kept
 
     def changes(self) -> dict[bytes, bytes | None]:
         """Return the values of the stat cache to set or remove after the walk."""
@@ -105,7 +120,7 @@ class Memory:
                 listed += self._blocks[at : at + 1]
                 continue
             old = self._blocks[at].number if self._blocks else None
-            kept = {} if old is None else cache_blocks.decode(self._read(self._block_key(old)))
+            kept = self._block(old)
             for path in self._gone.get(at, ()):
                 kept.pop(path, None)
             for block in cache_blocks.cut(kept | noted[at]):

@@ -20,12 +20,10 @@ from provstore.errors import (
     PackError,
 )
 from provstore.ids import RECORD_KINDS, Buffer, Digests, RawId, TwinHasher, digests, object_id, record_id
-from provstore.merkle import Fetch
+from provstore.merkle import LEAF_END, Fetch
 from provstore.records.packet import Packet, check_packet
 from provstore.store.protocol import ObjectInfo, Reader, Store
 from provstore.store.runs import Run
-
-_LEAF_END: Final = b'],"format":"provstore/tree/v1"}'
 
 WHOLE_LIMIT_BYTES: Final = 64 << 20
 """Largest object that :func:`read` returns in one piece."""
@@ -182,7 +180,7 @@ def record(reader: Reader, id: RawId) -> bytes:
     if data is None:
         raise NotFoundError(id.hex(), f"no such record in {reader.where}")
     # What ends like this names no other format, unless it is no record at all.
-    if data.endswith(_LEAF_END) and record_id("tree", data) == id:
+    if data.endswith(LEAF_END) and record_id("tree", data) == id:
         return data
     try:
         kind = records.kind_of(data, id.hex())
