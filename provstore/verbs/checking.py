@@ -129,6 +129,10 @@ class Findings:
             self.bad_records.add(item.id)
 
 
+LOOKS: Final = 20
+"""How often fsck looks at what refs reach while other processes keep on removing some of it."""
+
+
 class Reached:
     """What the refs of a store reach, held against what is there.
 
@@ -140,13 +144,18 @@ class Reached:
     def __init__(self, reader: Reader, found: Findings) -> None:
         self.damaged: list[Damage] = []
         self.unreferenced = 0
-        try:
-            packets = roots(reader, 0)
-        except StoreDamagedError as error:
-            packets = {}
-            self.damaged.append(Damage(id="", role="", packet="", reason=error.message))
-        broken: list[tuple[Needed, str]] = []
-        reached, walked = reach(reader, packets, broken)
+        for _ in range(LOOKS):
+            generation = reader.generation()
+            try:
+                packets = roots(reader, 0)
+            except StoreDamagedError as error:
+                packets = {}
+                self.damaged.append(Damage(id="", role="", packet="", reason=error.message))
+            broken: list[tuple[Needed, str]] = []
+            reached, walked = reach(reader, packets, broken)
+            # What a commit took away meanwhile is not lost: look again at what refs reach now.
+            if not broken or self.damaged or reader.generation() == generation:
+                break
         found.absent(broken)
         gone = [] if self.damaged else lost(reader)
         found.lost(gone)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from typing import Final, NamedTuple
 
-from provstore.errors import IntegrityError, StoreBusyError, StoreDamagedError
+from provstore.errors import IntegrityError, NotFoundError, StoreBusyError, StoreDamagedError
 from provstore.ids import RawId, to_raw
 from provstore.records import decode
 from provstore.reports import GcReport
@@ -133,7 +133,11 @@ def reach(
         walked.append(id)
         if any(needed.id == id for needed, _ in broken[unread:]):
             continue
-        data = objects.record(reader, id)
+        try:
+            data = objects.record(reader, id)
+        except NotFoundError as error:  # swept since it was walked
+            broken.append((Needed(id, True, None), error.message))
+            continue
         if b'"parents":' in data:
             parents = [to_raw(parent) for parent in getattr(decode(data), "parents", ())]
             todo += [p for p in parents if p not in closure.records and is_here(reader, p)]
@@ -185,6 +189,8 @@ def _look(store: Store, since_ns: int, *, delete: bool) -> tuple[Closure, _Gone,
     generation = store.generation()
     broken: list[tuple[Needed, str]] = []
     reached, _ = reach(store, roots(store, since_ns), broken)
+    if broken and store.generation() != generation:
+        return reached, _Gone(0, 0, 0), False
     if broken:
         needed, reason = broken[0]
         raise IntegrityError(needed.id.hex(), f"{reason}; gc cannot tell what it needs, run fsck")

@@ -7,15 +7,16 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from killing import PROFILE, Say, child, seal_into, tree
+from killing import PROFILE, Say, child, drop_ref, seal_into, tree
 from workbench import STORES, open_store_of, plant, seal
 
 from provstore.cli.upkeep import parse_duration, parse_fraction
 from provstore.errors import ReadOnlyError, UsageError
 from provstore.files.progress import Meter, Progress
-from provstore.store import frame
+from provstore.ids import RawId
+from provstore.store import frame, objects
 from provstore.store.lmdb_store import LmdbStore
-from provstore.store.protocol import Store, Unit
+from provstore.store.protocol import Reader, Store, Unit
 from provstore.verbs import checking
 from provstore.verbs.checking import fsck, fsck_for
 from provstore.verbs.collecting import gc
@@ -404,3 +405,34 @@ def test_no_parts(text: str) -> None:
 def test_no_times(text: str) -> None:
     with pytest.raises(UsageError):
         parse_duration(text)
+
+
+@pytest.mark.parametrize("moment", range(1, 9))
+def test_a_packet_that_is_swept_amid_the_look_is_neither_damage_nor_an_error(
+    path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    reads = 0
+    original = objects.record
+
+    def sweeping(reader: Reader, id: RawId) -> bytes:
+        nonlocal reads
+        if id == swept:
+            reads += 1
+        if reads == moment and (reads, "swept") not in done:
+            done.append((reads, "swept"))
+            drop_ref(path, "a")
+            with open_store(path) as other:
+                assert gc(other, delete=True, grace_s=0).records > 0
+        return original(reader, id)
+
+    done: list[tuple[int, str]] = []
+    with open_store(path, writable=False) as store:
+        named = store.ref("a")
+        assert named is not None
+        swept = named
+        monkeypatch.setattr("provstore.verbs.collecting.objects.record", sweeping)
+        report = fsck(store)
+    assert report.damaged == ()
+    monkeypatch.undo()
+    with open_store(path, writable=False) as store:
+        assert fsck(store).damaged == ()
