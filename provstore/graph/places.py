@@ -6,6 +6,7 @@ A place is a set of dimensions with values. What a place does not state is unkno
 import math
 import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Final, NamedTuple
 
 from provstore.errors import UsageError
@@ -25,11 +26,17 @@ class Known(NamedTuple):
         value: what is stated.
         stated_by: hex id (BLAKE3) of the object or record that states it; empty for what was asked.
         location: where in there.
+        others: other values that documents state for it; then nothing says which of them holds.
     """
 
     value: Scalar
     stated_by: str = ""
     location: str = ""
+    others: tuple[Scalar, ...] = ()
+
+    def values(self) -> tuple[Scalar, ...]:
+        """Return every value that is stated."""
+        return (self.value, *self.others)
 
 
 Place = dict[str, Known]
@@ -93,6 +100,8 @@ def equal(a: Scalar, b: Scalar) -> bool:
     Example:
         >>> equal(4, "4"), equal("0.80", "0.8"), equal(1, True), equal("bf16", "BF16")
         (True, True, False, False)
+        >>> equal("12345678901234567", "12345678901234568"), equal("1e400", "2e400")
+        (False, False)
     """
     if isinstance(a, bool) or isinstance(b, bool):
         return isinstance(a, bool) and isinstance(b, bool) and a == b
@@ -101,16 +110,28 @@ def equal(a: Scalar, b: Scalar) -> bool:
     one, other = str(a), str(b)
     if one == other:
         return True
-    return bool(_NUMBER.fullmatch(one) and _NUMBER.fullmatch(other)) and float(one) == float(other)
+    return bool(_NUMBER.fullmatch(one) and _NUMBER.fullmatch(other)) and Decimal(one) == Decimal(other)
 
 
 def gaps(here: Mapping[str, Known], there: Mapping[str, Known], names: Iterable[str]) -> tuple[Gap, ...]:
-    """Return the dimensions among ``names`` in which two places are not known to agree, sorted by name."""
+    """Return the dimensions among ``names`` in which two places are not known to agree, sorted by name.
+
+    Example:
+        >>> disputed = {"kv": Known("bf16", others=("fp8",))}
+        >>> gaps(disputed, {"kv": Known("fp8")}, ["kv"])
+        (Gap(dimension='kv', here=None, there='fp8'),)
+        >>> gaps(disputed, {"kv": Known("int8")}, ["kv"])
+        (Gap(dimension='kv', here='bf16', there='int8'),)
+    """
     found = []
     for name in sorted(set(names)):
         a, b = here.get(name), there.get(name)
-        if a is None or b is None or not equal(a.value, b.value):
+        if a is None or b is None:
             found.append(Gap(name, None if a is None else a.value, None if b is None else b.value))
+        elif not any(equal(one, other) for one in a.values() for other in b.values()):
+            found.append(Gap(name, a.value, b.value))
+        elif a.others or b.others:
+            found.append(Gap(name, None if a.others else a.value, None if b.others else b.value))
     return tuple(found)
 
 
@@ -188,6 +209,6 @@ def _distance(gap: Gap) -> float:
     here, there = str(gap.here), str(gap.there)
     if _NUMBER.fullmatch(here) and _NUMBER.fullmatch(there):
         a, b = float(here), float(there)
-        if a > 0 and b > 0:
+        if 0 < a < math.inf and 0 < b < math.inf:
             return abs(math.log2(a / b))
     return 10.0

@@ -76,7 +76,8 @@ class Standing(NamedTuple):
     """Why something no longer stands as it was said.
 
     Attributes:
-        relation: kind of the relation, or ``failed``.
+        relation: kind of the relation; ``failed`` for claims that a verdict fails, ``fails`` for what
+            else of the packet it fails.
         by: node or record that says so.
         reason: its words.
     """
@@ -116,13 +117,15 @@ class Question(NamedTuple):
         there: the other place; for a partial context what was asked alone.
         whole: ``there`` is a whole place, so that a dimension that it does not state is unknown; otherwise
             everything that was not asked about is taken to be as it is here.
-        undone: what says that the packet or what it rests on no longer stands.
+        undone: what says that the packet no longer stands.
+        shaken: what says that something it rests on no longer stands.
     """
 
     here: Mapping[str, Known]
     there: Mapping[str, Known]
     whole: bool
     undone: tuple[Standing, ...] = ()
+    shaken: tuple[Standing, ...] = ()
 
 
 def asked(here: Mapping[str, Known], where: Mapping[str, Scalar]) -> Question:
@@ -162,6 +165,11 @@ def decide(kind: ClaimKind, question: Question, rules: Sequence[Rule]) -> Decisi
         for decision in found:
             if decision.answer == answer:
                 return decision
+    fell = [one for one in question.shaken if one.relation in ("withdraws", "quarantines", "fails")]
+    if fell:
+        said = f"what it rests on does not stand: {fell[0].relation} by {fell[0].by}"
+        because = f"{said}: {fell[0].reason}" if fell[0].reason else said
+        return found[0]._replace(answer="unknown", rule="rests-on-undone", because=because)
     return found[0]
 
 
@@ -184,7 +192,7 @@ def _apply(rule: Rule, question: Question) -> Decision:
         )
     elif found:
         answer = "unknown"
-        because = "; ".join(_unknown(gap) for gap in found)
+        because = "; ".join(_unknown(gap, question) for gap in found)
     elif question.whole and not preserve:
         answer, because = "unknown", "neither place states a dimension"
     else:
@@ -193,11 +201,18 @@ def _apply(rule: Rule, question: Question) -> Decision:
     return Decision(rule.claim, answer, rule.name, found, free, assumed, f"{because}. {rule.statement}")
 
 
-def _unknown(gap: Gap) -> str:
+def _unknown(gap: Gap, question: Question) -> str:
+    name = gap.dimension
+    disputed = [
+        f"documents disagree on {name} {where}"
+        for where, place in (("here", question.here), ("there", question.there))
+        if name in place and place[name].others
+    ]
+    if disputed:
+        return " and ".join(disputed)
     if gap.here is None and gap.there is None:
-        return f"neither place states {gap.dimension}"
-    where = "here" if gap.here is None else "there"
-    return f"{gap.dimension} is not stated {where}"
+        return f"neither place states {name}"
+    return f"{name} is not stated {'here' if gap.here is None else 'there'}"
 
 
 def _text(value: Scalar | None) -> str:

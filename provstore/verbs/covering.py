@@ -2,15 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from provstore.errors import NotFoundError
 from provstore.graph.claims import Judged, Signs, Successor, life
 from provstore.graph.coverage import Found, Sources, matrix
 from provstore.graph.index import Index
 from provstore.graph.nodes import Node
-from provstore.graph.relations import RelationKind
-from provstore.graph.scope import Standing
 from provstore.graph.statements import Coverage, Statements
 from provstore.ids import RawId, to_raw
 from provstore.records.packet import Claim
@@ -19,12 +16,7 @@ from provstore.reports.scoped import ClaimLife, CoverageCell, CoverageReport
 from provstore.store import objects
 from provstore.store.protocol import Reader
 from provstore.verbs.scoping import values
-from provstore.verbs.standing import Documents, newest_verdicts, stand, undoing
-
-_RESTS_ON: Final[frozenset[RelationKind]] = frozenset({"evidenced-by", "based-on", "derived-from", "is-file"})
-
-MAX_STEPS: Final = 10_000
-"""Nodes that are visited below one claim."""
+from provstore.verbs.standing import Documents, below, newest_verdicts, stand
 
 
 def coverage(reader: Reader, index: Index, name: str) -> Iterator[CoverageReport]:
@@ -102,7 +94,7 @@ def claims(reader: Reader, index: Index, packet: RawId | None = None) -> Iterato
                 judged=tuple(_judged(reader, id, claim)),
                 successors=successors,
                 undone=tuple(one for one in undone if one.relation != "failed"),
-                rests_on_undone=tuple(_below(index, Node("claim", f"{id.hex()}/{claim.name}"))),
+                rests_on_undone=tuple(below(index, [Node("claim", f"{id.hex()}/{claim.name}")])),
             )
             state = life(signs)
             yield ClaimLife(
@@ -136,17 +128,3 @@ def _successors(reader: Reader, index: Index, packet: RawId) -> Iterator[Success
         outcomes = [verdict.outcome for _, verdict in newest_verdicts(reader, to_raw(child))]
         worst = next((word for word in ("FAIL", "INCOMPLETE", "PASS") if word in outcomes), "")
         yield Successor(child, worst)
-
-
-def _below(index: Index, claim: Node) -> Iterator[Standing]:
-    """Yield what undoes something that a claim rests on, at any distance."""
-    start = index.number(claim)
-    todo, seen = [] if start is None else [start], {start}
-    while todo and len(seen) < MAX_STEPS:
-        here = todo.pop(0)
-        if here != start:
-            yield from undoing(index, index.node(here))
-        for edge in index.out(here, _RESTS_ON):
-            if edge.node not in seen:
-                seen.add(edge.node)
-                todo.append(edge.node)

@@ -16,6 +16,8 @@ from provstore.verbs.standing import Stand, stand
 MAX_PROSE: Final = 40
 """Sentences of families shown with one answer."""
 
+_ASKED: Final = Known("")
+
 
 def scope(
     reader: Reader,
@@ -66,7 +68,7 @@ def _questions(
     whole = other is not None
     if kind != "accounting" or not here.claims:
         shown = "; ".join(text for _, _, text in here.claims) if kind == "performance" else ""
-        yield Question(here.place, there, whole, here.undone), shown
+        yield Question(here.place, there, whole, here.undone, here.shaken), shown
         return
     for name, convention, shown in here.claims:
         place = {**here.place, "convention": Known(convention, here.node.key, f"claim {name}")}
@@ -75,7 +77,7 @@ def _questions(
         if other is not None and "convention" not in there and conventions:
             match = convention if convention in conventions else min(conventions)
             counted["convention"] = Known(match, other.node.key, f"claim {conventions[match]}")
-        yield Question(place, counted, whole, here.undone), shown
+        yield Question(place, counted, whole, here.undone, here.shaken), shown
 
 
 def _answer(here: Stand, question: Question, decision: Decision, of: str) -> ScopeAnswer:
@@ -155,6 +157,9 @@ def _would_change(decision: Decision, question: Question) -> Iterator[str]:
     if decision.rule == "does-not-stand":
         yield "a new run that passes, sealed with this packet as its parent"
         return
+    if decision.rule == "rests-on-undone":
+        yield "evidence that stands, for what rests on what was taken back"
+        return
     if decision.rule == "no-rule":
         yield f"a [[scope.rule]] for {decision.claim} in the packet's spec, with the dimensions it needs"
         return
@@ -164,7 +169,9 @@ def _would_change(decision: Decision, question: Question) -> Iterator[str]:
     elif differing:
         yield f"a packet measured at {', '.join(differing)}, everything else as here, that passes its policy"
     for gap in decision.gaps:
-        if gap.here is None:
+        if not gap.differs and question.here.get(gap.dimension, _ASKED).others:
+            yield f"a note that corrects one of the documents that disagree on {gap.dimension}"
+        elif gap.here is None:
             yield f"a statement of {gap.dimension} for this packet: in its spec, or in a document it rests on"
         elif gap.there is None:
             yield f"a statement of {gap.dimension} for the other place"

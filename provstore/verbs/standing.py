@@ -1,5 +1,6 @@
 """Where packets and documented runs stand in the space of configurations, and what undoes them."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -18,10 +19,16 @@ from provstore.store.resolving import resolve_packet
 from provstore.verbs.keeping import verdicts
 
 _BACK: Final[frozenset[RelationKind]] = frozenset({"is-file", "evidenced-by", "described-by"})
+_RESTS_ON: Final[frozenset[RelationKind]] = frozenset(
+    {"evidenced-by", "based-on", "derived-from", "described-by", "measured-by", "is-file", "states"}
+)
 _NAMED: Final[frozenset[NodeKind]] = frozenset(
     {"family-packet", "measurement", "package", "recipe", "record"}
 )
 _DOCUMENTS: Final = frozenset({"document", "record", "receipt"})
+
+MAX_STEPS: Final = 10_000
+"""Nodes that are visited below one claim."""
 
 
 class Stand(NamedTuple):
@@ -35,6 +42,7 @@ class Stand(NamedTuple):
         described: nodes that describe the same thing in documents.
         families: statements of the families that these belong to, with the hex id of the document.
         undone: relations that undo it.
+        shaken: relations that undo what it or one of its claims rests on.
         notes: contradictions that were met.
     """
 
@@ -45,6 +53,7 @@ class Stand(NamedTuple):
     described: tuple[Node, ...]
     families: tuple[tuple[str, Statements], ...]
     undone: tuple[Standing, ...]
+    shaken: tuple[Standing, ...]
     notes: tuple[str, ...]
 
 
@@ -82,9 +91,10 @@ def stand(reader: Reader, index: Index, node: Node) -> Stand:
     described = tuple(_described(index, node, packet))
     documents = Documents(reader, index)
     notes: list[str] = []
+    own = frozenset(place)
     for about in (node, *described):
         for known in _places(documents.about(about), about):
-            _merge(place, known, notes)
+            _merge(place, known, own, notes)
     names = dict.fromkeys(_family(about) for about in (node, *described))
     families = tuple(found for name in names if name for found in documents.about(Node("family", name)))
     claims = tuple(
@@ -92,8 +102,14 @@ def stand(reader: Reader, index: Index, node: Node) -> Stand:
         for claim in (packet.claims if packet is not None else ())
     )
     undone = [standing for about in (node, *described) for standing in undoing(index, about)]
-    undone += _failed(reader, node)
-    return Stand(node, place, tuple(rules), claims, described, families, tuple(undone), tuple(notes))
+    failed = tuple(_failed(reader, node))
+    undone += [one for one in failed if one.relation == "failed"]
+    stated = [Node("claim", f"{node.key}/{name}") for name, _, _ in claims]
+    shaken = (
+        *(one for one in failed if one.relation != "failed"),
+        *below(index, [node, *described, *stated]),
+    )
+    return Stand(node, place, tuple(rules), claims, described, families, tuple(undone), shaken, tuple(notes))
 
 
 class Documents:
@@ -136,7 +152,8 @@ def _family(about: Node) -> str:
     return about.key.partition("/")[0] if about.kind in ("family-packet", "measurement") else ""
 
 
-def _merge(place: Place, known: Mapping[str, Known], notes: list[str]) -> None:
+def _merge(place: Place, known: Mapping[str, Known], own: frozenset[str], notes: list[str]) -> None:
+    """Add what a document states; a packet's own word stands, between two documents nothing decides."""
     for name, value in known.items():
         before = place.setdefault(name, value)
         if not equal(before.value, value.value):
@@ -145,6 +162,8 @@ def _merge(place: Place, known: Mapping[str, Known], notes: list[str]) -> None:
             note = f"{name} is {before.value} by {first} and {value.value} by {where}"
             if note not in notes:
                 notes.append(note)
+            if name not in own and not any(equal(value.value, other) for other in before.others):
+                place[name] = before._replace(others=(*before.others, value.value))
 
 
 def _described(index: Index, node: Node, packet: Packet | None) -> Iterator[Node]:
@@ -194,6 +213,22 @@ def undoing(index: Index, node: Node) -> Iterator[Standing]:
         yield Standing(edge.kind, str(by), index.statement(edge.statement).reason)
 
 
+def below(index: Index, nodes: Iterable[Node]) -> Iterator[Standing]:
+    """Yield what undoes something that nodes rest on, at any distance; of a file also what it states."""
+    starts = {number for number in map(index.number, nodes) if number is not None}
+    todo, seen = deque(sorted(starts)), set(starts)
+    while todo and len(seen) < MAX_STEPS:
+        here = todo.popleft()
+        node = index.node(here)
+        if here not in starts:
+            yield from undoing(index, node)
+        for edge in index.out(here, _RESTS_ON):
+            # What a packet states are its claims, and it does not rest on these.
+            if edge.node not in seen and (edge.kind != "states" or node.kind == "path"):
+                seen.add(edge.node)
+                todo.append(edge.node)
+
+
 def newest_verdicts(reader: Reader, packet: RawId) -> Iterator[tuple[str, Verdict]]:
     """Yield the newest verdict of each policy."""
     newest: dict[str, tuple[str, Verdict]] = {}
@@ -203,10 +238,13 @@ def newest_verdicts(reader: Reader, packet: RawId) -> Iterator[tuple[str, Verdic
 
 
 def _failed(reader: Reader, node: Node) -> Iterator[Standing]:
-    """Yield policies under which the claims of a packet fail."""
+    """Yield policies that fail claims of a packet (``failed``), or something else of it (``fails``)."""
     if node.kind != "packet":
         return
     for id, verdict in newest_verdicts(reader, to_raw(node.key)):
         failing = [gate.gate for gate in verdict.gates if gate.kind == "claim" and gate.outcome == "FAIL"]
         if failing:
             yield Standing("failed", f"verdict:{id}", f"policy {verdict.policy_name}: {', '.join(failing)}")
+        elif verdict.outcome == "FAIL":
+            gates = [gate.gate for gate in verdict.gates if gate.required and gate.outcome == "FAIL"]
+            yield Standing("fails", f"verdict:{id}", f"policy {verdict.policy_name}: {', '.join(gates)}")

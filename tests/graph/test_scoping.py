@@ -1,5 +1,6 @@
 """Scope questions, coverage and claim states over a real store: the small runs and their family."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,16 +11,19 @@ import pytest
 from provstore.errors import NotFoundError, UsageError
 from provstore.graph.index import Index
 from provstore.graph.nodes import Node
-from provstore.ids import to_raw
+from provstore.ids import digests, to_raw
 from provstore.report.exits import exit_code
 from provstore.report.scoped import claim_lines, coverage_lines, scope_lines
 from provstore.reports.scoped import ScopeAnswer
+from provstore.store.memory import MemoryStore
 from provstore.store.opening import init_store
 from provstore.store.protocol import Store
+from provstore.verbs.asking import Asked
 from provstore.verbs.covering import claims, coverage
 from provstore.verbs.document_files import ImportOptions
 from provstore.verbs.importing import import_documents
 from provstore.verbs.judging import judge, keep
+from provstore.verbs.querying import stale
 from provstore.verbs.refreshing import refresh
 from provstore.verbs.scoping import scope
 from provstore.verbs.sealing import seal_spec
@@ -152,6 +156,20 @@ def test_a_claim_that_a_policy_refutes_carries_nowhere(world: World, tmp_path: P
     graph.close()
 
 
+def test_what_fails_its_policy_elsewhere_is_not_said_to_transfer(world: World) -> None:
+    kept = scope(world.store, world.graph, world.first, {"cards": 2}, kinds=("exactness",))
+    assert kept[0].answer == "transfers"
+    strict = POLICY.replace(b"expect = { graphs = 12 }", b"expect = { graphs = 13 }")
+    judging = judge(world.store, to_raw(world.first.key), strict)
+    assert judging.verdict.outcome == "FAIL"
+    keep(world.store, judging)
+    graph = refresh(world.store).graph
+    (found,) = scope(world.store, graph, world.first, {"cards": 2}, kinds=("exactness",))
+    graph.close()
+    assert (found.answer, found.rule) == ("unknown", "rests-on-undone")
+    assert "policy small-run: ranks" in found.because
+
+
 def again(world: World, place: Path, old: str, new: str) -> None:
     """Import the family again, with one text in the place of another."""
     text = (RUNS / "family.json").read_text()
@@ -252,3 +270,71 @@ def test_exit_codes_of_answers() -> None:
     assert exit_code((answer("transfers"),)) == 0
     assert exit_code((answer("transfers"), answer("unknown"))) == 3
     assert exit_code((answer("unknown"), answer("does-not-transfer"))) == 1
+
+
+@pytest.mark.parametrize("target", ["small-run/record.json", "record:small-run:record.json", "bytes"])
+def test_what_is_taken_back_takes_along_what_rests_on_it(target: str, tmp_path: Path) -> None:
+    record = tmp_path / "record.json"
+    record.write_text(json.dumps({"schema": "lab-record-v1", "record": {"value_tok_s": 10}}))
+    family = {
+        "format": "neural-download-model-family-v1",
+        "id": "rested",
+        "name": "Rested",
+        "packets": [{"id": "run", "cards": 4, "manifest": "record.json"}],
+        "run_measurements": [
+            {
+                "id": "m",
+                "state": "lab-measured",
+                "evidence": ["record.json"],
+                "metrics": {"decode_tok_s": [10]},
+            }
+        ],
+    }
+    (tmp_path / "family.json").write_text(json.dumps(family))
+    written = f"sha256:{digests(record.read_bytes()).sha256.hex()}" if target == "bytes" else target
+    note = {
+        "format": "provstore/note/v1",
+        "id": "n",
+        "date": "2026-12-01",
+        "author": "someone",
+        "kind": "withdraws",
+        "target": [written],
+        "reason": "the clock was set",
+        "evidence": [],
+    }
+    (tmp_path / "note.json").write_text(json.dumps(note))
+    options = ImportOptions(root=tmp_path, repository="small-run")
+    run = Node("family-packet", "rested/run")
+    with MemoryStore() as store:
+        import_documents(store, [record, tmp_path / "family.json"], options)
+        (before,) = scope(store, refresh(store).graph, run, {"cards": 4}, kinds=("performance",))
+        assert before.answer == "transfers"
+        import_documents(store, [tmp_path / "note.json"], options)
+        asked = Asked(store, refresh(store).graph)
+        (after,) = scope(store, asked.graph, run, {"cards": 4}, kinds=("performance",))
+        assert (after.answer, after.rule) == ("unknown", "rests-on-undone")
+        assert "the clock was set" in after.because
+        assert {"measurement:rested/m", "family-packet:rested/run"} <= {row.node for row in stale(asked).rows}
+
+
+def test_two_documents_that_disagree_decide_nothing(tmp_path: Path) -> None:
+    for place, kv in (("one", "bf16"), ("two", "fp8")):
+        family = {
+            "format": "neural-download-model-family-v1",
+            "id": "twice",
+            "name": "Twice",
+            "run_measurements": [
+                {"id": "m", "state": "lab-measured", "config": {"kv": kv}, "metrics": {"decode_tok_s": [10]}}
+            ],
+        }
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "family.json").write_text(json.dumps(family))
+    with MemoryStore() as store:
+        for place in ("one", "two"):
+            root = tmp_path / place
+            import_documents(store, [root / "family.json"], ImportOptions(root=root, repository=place))
+        graph = refresh(store).graph
+        for kv, answer in (("bf16", "unknown"), ("fp8", "unknown"), ("int8", "does-not-transfer")):
+            node = Node("measurement", "twice/m")
+            (found,) = scope(store, graph, node, {"kv": kv}, kinds=("performance",))
+            assert (found.answer, len(found.notes)) == (answer, 1)

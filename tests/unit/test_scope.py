@@ -125,6 +125,27 @@ def test_what_no_longer_stands_carries_nowhere(relation: str) -> None:
     assert decide("performance", superseded, ()).answer == "transfers"
 
 
+@pytest.mark.parametrize("relation", ["withdraws", "quarantines", "fails"])
+def test_what_rests_on_something_taken_back_is_not_said_to_transfer(relation: str) -> None:
+    fell = (Standing(relation, "note:n", "the host was not idle"),)
+    found = decide("performance", Question(HERE, {"cards": Known(4)}, whole=False, shaken=fell), ())
+    assert (found.answer, found.rule) == ("unknown", "rests-on-undone")
+    assert "note:n: the host was not idle" in found.because
+    elsewhere = decide("performance", Question(HERE, {"cards": Known(2)}, whole=False, shaken=fell), ())
+    assert elsewhere.answer == "does-not-transfer"
+
+
+def test_a_dimension_that_documents_disagree_on_is_known_only_to_differ_from_what_none_states() -> None:
+    here = {**HERE, "kv": Known("bfloat16", others=("fp8",))}
+    for kv in ("bfloat16", "fp8"):
+        found = decide("performance", asked(here, {"kv": kv}), ())
+        assert (found.answer, found.gaps) == ("unknown", (Gap("kv", None, kv),))
+        assert "documents disagree on kv here" in found.because
+    assert decide("performance", asked(here, {"kv": "int8"}), ()).answer == "does-not-transfer"
+    assert decide("performance", asked(here, {"cards": 4}), ()).answer == "transfers"
+    assert decide("performance", Question(here, here, whole=True), ()).answer == "unknown"
+
+
 @given(st.dictionaries(st.sampled_from("abcd"), SCALARS), st.dictionaries(st.sampled_from("abcd"), SCALARS))
 def test_transfers_only_when_nothing_asked_differs(
     here: dict[str, str | int | bool], where: dict[str, str | int | bool]

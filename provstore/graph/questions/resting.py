@@ -1,6 +1,6 @@
 """What rests on something that no longer stands: superseded, corrected, withdrawn, failed, never exact."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal, NamedTuple
 
 from provstore.graph.index import Edge, Index
@@ -24,6 +24,8 @@ RESTING: Final[frozenset[RelationKind]] = frozenset(
 """Relations whose source falls with its target."""
 
 _STATING: Final = frozenset[RelationKind](("states",))
+_OF_FILE: Final = frozenset[RelationKind](("is-file",))
+_NO_DOCUMENT: Final = frozenset(("packet", "claim", "object", "tree", "path"))
 _JUDGING: Final = frozenset[RelationKind](("judges",))
 _NEVER_UNDOES: Final = frozenset(("object", "tree", "path", "commit", "hub-revision", "url", "host", "claim"))
 _SCREENED: Final = "lab-screened"
@@ -104,6 +106,16 @@ def _failed(index: Index) -> Iterator[Fallen]:
             yield Fallen(packets[at], "failed", by, f"FAIL under {policy}")
 
 
+def _files(index: Index, level: Mapping[int, Node]) -> Iterator[tuple[int, Edge]]:
+    """Yield the paths of files that fall with their bytes, or with what they state."""
+    about = [number for number, node in level.items() if node.kind not in _NO_DOCUMENT]
+    stating = list(index.edges(about, back=True, kinds=_STATING))
+    sources = index.nodes_at([edge.node for _, edge in stating])
+    yield from (pair for pair, source in zip(stating, sources, strict=True) if source.kind == "path")
+    objects = [number for number, node in level.items() if node.kind == "object"]
+    yield from index.edges(objects, back=True, kinds=_OF_FILE)
+
+
 def resting(index: Index, found: Iterable[Fallen]) -> Iterator[Resting]:
     """Yield what has fallen and everything that rests on it, each node once for each fallen one.
 
@@ -125,6 +137,8 @@ def resting(index: Index, found: Iterable[Fallen]) -> Iterator[Resting]:
             packets = [number for number, node in level.items() if node.kind == "packet"]
             for at, edge in index.edges(packets, kinds=_STATING):
                 steps.setdefault(edge.node, (at, edge, False))
+            for at, edge in _files(index, level):
+                steps.setdefault(edge.node, (at, edge, True))
             numbers = [number for number in steps if number not in seen]
             nodes = dict(zip(numbers, index.nodes_at(numbers), strict=True))
             for number in sorted(numbers, key=nodes.__getitem__):
