@@ -23,6 +23,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "provstore.errors": ("ProvError",),
+    "provstore.host.capture": ("Wanted", "capture_host"),
+    "provstore.host.observing": ("capture_processes",),
     "provstore.ids": ("RawId", "object_id", "parse_digest", "record_id", "to_raw"),
     "provstore.records": ("Record",),
     "provstore.records.facts": ("Fact", "Facts"),
@@ -79,6 +81,7 @@ _HOMES = {
     "provstore.verbs.querying": ("asking", "pins", "shared", "stale", "uses", "why"),
     "provstore.verbs.surveying": ("convention", "select", "timeline"),
     "provstore.verbs.unpinned": ("unpinned",),
+    "provstore.verbs.running": ("prepare",),
     "provstore.verbs.verifying": ("verify",),
 }
 

@@ -1,6 +1,8 @@
 """Types of the promised names; a test holds this in step with ``__init__.py``."""
 
 from provstore.errors import ProvError
+from provstore.host.capture import Wanted, capture_host
+from provstore.host.observing import capture_processes
 from provstore.ids import RawId, object_id, parse_digest, record_id, to_raw
 from provstore.records import Record
 from provstore.records.facts import Fact, Facts
@@ -53,6 +55,7 @@ from provstore.verbs.querying import asking, pins, shared, stale, uses, why
 from provstore.verbs.repairing import rebuild_index, repair
 from provstore.verbs.restoring import restore
 from provstore.verbs.ruling import check_documents
+from provstore.verbs.running import prepare
 from provstore.verbs.scoping import scope
 from provstore.verbs.sealing import SealOptions, seal_spec
 from provstore.verbs.sealing import seal_paths as seal
@@ -103,8 +106,11 @@ __all__ = [
     "TreeLeaf",
     "UnpackReport",
     "VerifyReport",
+    "Wanted",
     "__version__",
     "asking",
+    "capture_host",
+    "capture_processes",
     "cat",
     "cat_object",
     "check_documents",
@@ -131,6 +137,7 @@ __all__ = [
     "pack",
     "parse_digest",
     "pins",
+    "prepare",
     "prove",
     "rebuild_index",
     "record_id",

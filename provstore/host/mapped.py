@@ -42,10 +42,17 @@ class Mapped:
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str, int, bytes, bool], Seen | None] = {}
+        self._prefixes: dict[int, str] = {}
+
+    def prefix(self, pid: int) -> str:
+        """Return what stands before the paths of a process that sees other mounts than we do."""
+        if pid not in self._prefixes:
+            self._prefixes[pid] = _prefix(pid)
+        return self._prefixes[pid]
 
     def look(self, pid: int, mapping: Mapping) -> Seen | None:
         """Return a shared object or program; None for a file that is neither."""
-        prefix = _prefix(pid)
+        prefix = self.prefix(pid)
         key = (prefix, mapping.device, mapping.inode, mapping.path, mapping.deleted)
         if key not in self._seen or (self._seen[key] is None and mapping.executable):
             self._seen[key] = _look(prefix, mapping)
@@ -60,7 +67,6 @@ class Mapped:
 
 
 def _prefix(pid: int) -> str:
-    """Return what stands before the paths of a process that sees other mounts than we do."""
     try:
         same = os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink("/proc/self/ns/mnt")
         root = os.readlink(f"/proc/{pid}/root")
@@ -69,10 +75,10 @@ def _prefix(pid: int) -> str:
     return "" if same and root == "/" else f"/proc/{pid}/root"
 
 
-def key_of(pid: int, path: str) -> Key | None:
-    """Return device and inode of a regular file as a process sees it, or None."""
+def key_of(path: str) -> Key | None:
+    """Return device and inode of a regular file, or None."""
     with contextlib.suppress(OSError, ValueError):
-        found = os.stat(_prefix(pid) + path)
+        found = os.stat(path)
         if stat.S_ISREG(found.st_mode):
             return found.st_dev, found.st_ino
     return None

@@ -81,7 +81,7 @@ def _process(
         elif seen.key not in {one.key for one in objects}:
             objects.append(seen)
     environment = shown_environment(raw.variables or {}, patterns)
-    loaded = _loaded(raw, objects, levels)
+    loaded = _loaded(raw, objects, levels, mapped.prefix(pid))
     _note(raw, objects, loaded, environment, findings)
     return ProcessSeen(
         pid=pid,
@@ -105,10 +105,10 @@ def _other(mapping: Mapping) -> OtherMapping:
     return OtherMapping(kind=kind, path=show(mapping.path), bytes=mapping.bytes, deleted=mapping.deleted)
 
 
-def _loaded(raw: Raw, objects: Sequence[Seen], levels: tuple[str, ...]) -> tuple[Loaded, ...]:
+def _loaded(raw: Raw, objects: Sequence[Seen], levels: tuple[str, ...], prefix: str) -> tuple[Loaded, ...]:
     """Say of each shared object why it is there."""
     known = {one.key: one.object for one in objects if one.object is not None}
-    where = _finder(raw.stat.pid)
+    where = _finder(prefix)
     program = None if raw.program is None else where(raw.program)
     if program not in known:
         program = None
@@ -172,12 +172,12 @@ def _searched(path: str, found: Found, key: Key, where: _Finder) -> Loaded:
     )
 
 
-def _finder(pid: int) -> _Finder:
+def _finder(prefix: str) -> _Finder:
     cache: dict[str, Key | None] = {}
 
     def where(path: str) -> Key | None:
         if path not in cache:
-            cache[path] = key_of(pid, path)
+            cache[path] = key_of(prefix + path)
         return cache[path]
 
     return where

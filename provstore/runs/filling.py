@@ -1,12 +1,13 @@
 """Recipes with their variables filled in, and the manifests that they name read."""
 
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from provstore.errors import ProvError, RecipeError
+from provstore.errors import InputOutputError, ProvError, RecipeError
 from provstore.files.checksums import parse_checksums
 from provstore.files.hashing import read_file
 from provstore.gates.policy import MAX_POLICY_BYTES, load_policy
@@ -15,6 +16,7 @@ from provstore.paths import show
 from provstore.runs.places import Path
 from provstore.runs.reading import LoadedRecipe, value_problem
 from provstore.runs.recipe import Recipe
+from provstore.runs.suite import MAX_SUITE_BYTES, Suite, load_suite
 from provstore.runs.words import VARIABLE, filled_program_problem
 
 MANIFEST_LIMIT_BYTES: Final = 64 << 20
@@ -44,12 +46,16 @@ class Filled(msgspec.Struct, frozen=True, kw_only=True):
         variables: name and value of each, as text; ``run`` and ``recipe`` among them.
         manifests: by path.
         policy: the policy's file, without lines; None when the recipe names none.
+        suite: the suite, where its file is here and can be asked.
+        suite_problem: why it is not.
     """
 
     recipe: Recipe
     variables: dict[str, str]
     manifests: dict[str, Manifest]
     policy: Manifest | None = None
+    suite: Suite | None = None
+    suite_problem: str = ""
 
 
 def fill(loaded: LoadedRecipe, values: Mapping[str, str], *, run: str, home: str) -> Filled:
@@ -82,7 +88,15 @@ def fill(loaded: LoadedRecipe, values: Mapping[str, str], *, run: str, home: str
         used[name] = str(value)
     filled = msgspec.convert(_put(msgspec.to_builtins(recipe), used, ()), Recipe)
     _check(filled, loaded)
-    return Filled(recipe=filled, variables=used, manifests=_manifests(filled), policy=_policy(filled.policy))
+    suite, problem = _suite(filled)
+    return Filled(
+        recipe=filled,
+        variables=used,
+        manifests=_manifests(filled),
+        policy=_policy(filled.policy),
+        suite=suite,
+        suite_problem=problem,
+    )
 
 
 def _put(value: Any, used: Mapping[str, str], path: Path) -> Any:
@@ -134,6 +148,18 @@ def _absolute(recipe: Recipe) -> Iterator[tuple[Path, str]]:
 
 def _manifests(recipe: Recipe) -> dict[str, Manifest]:
     return {path: _manifest(path) for path in sorted({model.manifest for model in recipe.model})}
+
+
+def _suite(recipe: Recipe) -> tuple[Suite | None, str]:
+    if recipe.suite is None:
+        return None, ""
+    try:
+        data = read_file(recipe.suite.path, MAX_SUITE_BYTES)
+        return load_suite(data, show(recipe.suite.path)), ""
+    except InputOutputError as error:
+        return None, "not there" if error.errno == errno.ENOENT else error.message
+    except ProvError as error:
+        return None, error.message
 
 
 def _policy(path: str) -> Manifest | None:

@@ -8,7 +8,8 @@ from provstore.ids import digests
 from provstore.reports.base import Verdict
 from provstore.reports.hosted import CommandOutput, HostReport
 from provstore.reports.prepared import Blocker, PreflightReport
-from provstore.runs.expecting import Expected, expectations, ignored
+from provstore.runs.expected import Expected
+from provstore.runs.expecting import expectations, ignored
 from provstore.runs.filling import Filled
 from provstore.store.protocol import Reader
 
@@ -17,6 +18,7 @@ Problem = tuple[State, str] | None
 
 _ABSENT: Final = ("not there",)
 _SHOWN: Final = 5
+_NOT_SAID: Final = "not said"
 _KINDS: Final = {str: "text", int: "a number", bool: "a truth value"}
 _NAMES: Final = "running.name."
 
@@ -34,6 +36,8 @@ class Seen:
         self.facts = {fact.key: fact for fact in host.facts}
         self.commands: dict[str, CommandOutput] = {one.name: one for one in host.commands}
         self.outputs = outputs
+        self.parameters = {} if filled.recipe.suite is None else filled.recipe.suite.parameters
+        self.suite, self.suite_problem = filled.suite, filled.suite_problem
         self.manifests = dict(filled.manifests)
         if filled.policy is not None:
             self.manifests[filled.policy.path] = filled.policy
@@ -44,6 +48,8 @@ class Seen:
             return self._command(expected)
         if expected.test == "manifest":
             return self._manifest(expected)
+        if expected.test == "suite":
+            return self._suite(expected)
         fact = self.facts.get(expected.key)
         if fact is None:
             return self._nowhere(expected.key)
@@ -118,6 +124,21 @@ class Seen:
         missing = [text for text in expected.items if text not in data]
         return ("differs", f"its output has no {missing[0]!r}") if missing else None
 
+    def _suite(self, expected: Expected) -> Problem:
+        suite = self.suite
+        if suite is None:
+            return "differs", self.suite_problem
+        group, _, name = expected.key.partition(".")
+        if group == "parameters":
+            found, wanted = suite.parameters.get(name, _NOT_SAID), self.parameters[name]
+            same = found == wanted and isinstance(found, bool) == isinstance(wanted, bool)
+        else:
+            stated = {"endpoint": suite.endpoint, "prompts": len(suite.prompt),
+                      "max_tokens": suite.max_tokens, "seed": suite.seed}  # fmt: skip
+            found = stated[expected.key]
+            same = found == expected.value
+        return None if same else ("differs", _NOT_SAID if found is None else str(found))
+
     def _manifest(self, expected: Expected) -> Problem:
         manifest = self.manifests[expected.key]
         if manifest.problem:
@@ -158,7 +179,8 @@ def preflight(
         data: the recipe's bytes, for its digest.
     """
     seen = Seen(host, outputs, filled)
-    needed = expectations(filled)
+    here = host.root == "/"  # the text of a suite on a recorded host cannot be read, only its digest
+    needed = tuple(one for one in expectations(filled) if here or one.test != "suite")
     blockers = tuple(_blockers(seen, needed, reader))
     states = {one.state for one in blockers}
     outcome: Verdict = "FAIL" if states & {"differs", "absent"} else "INCOMPLETE" if states else "PASS"

@@ -26,7 +26,6 @@ _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CAPTURE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _BELOW: Final = re.compile(r"(?!\.\.?(?:/|$))[^/\0]+(?:/(?!\.\.?(?:/|$))[^/\0]+)*")
-_DECIMAL: Final = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,12})?")
 _DEVICE: Final = re.compile(r"[0-9a-f]{4}:[0-9a-f]{4}")
 _ADDRESS: Final = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
@@ -257,8 +256,6 @@ class _Check:
         for name in ("prompts", "max_tokens"):
             if getattr(suite, name) < 1:
                 raise self._error(("suite", name), f"{name} is 1 or more: a suite of nothing proves nothing")
-        if not _DECIMAL.fullmatch(suite.temperature):
-            raise self._error(("suite", "temperature"), f"{suite.temperature!r} is no decimal")
         self._digest(("suite", "sha256"), suite.sha256)
 
     def _captures(self) -> None:

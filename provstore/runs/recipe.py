@@ -96,29 +96,27 @@ class Service(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class SuiteUse(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[suite]``: what is asked of the service, once.
+    """``[suite]``: what is asked of the service, once, and what the suite must say for it to be that.
 
     Attributes:
-        path: the suite's file.
-        api: ``chat`` or ``completions``.
+        path: the suite's file (``provstore/suite/v1``).
         model: name of the model in requests.
-        prompts: how many prompts the suite has.
-        max_tokens: cap of each answer.
-        seed: of each request.
-        temperature: as text, so that its digits stay.
-        sha256: digest that the suite's file must have.
-        extra: further members of each request.
+        prompts: how many prompts it has.
+        max_tokens: its cap of an answer.
+        endpoint: ``chat`` or ``completions``.
+        seed: its seed.
+        parameters: members of each request that it must have.
+        sha256: digest that its file must have.
     """
 
     path: str
     model: str
     prompts: int
     max_tokens: int
-    api: Literal["chat", "completions"] = "chat"
-    seed: int = 1
-    temperature: str = "0"
+    endpoint: Literal["chat", "completions"] = "chat"
+    seed: int | None = None
+    parameters: dict[str, Scalar | float | dict[str, Scalar | float]] = {}
     sha256: str | None = None
-    extra: dict[str, Scalar | dict[str, Scalar]] = {}
 
 
 class Capture(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):

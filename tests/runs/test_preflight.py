@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from prov_run import Prov
 
@@ -20,6 +21,7 @@ from provstore.runs.expecting import expectations, wanted
 from provstore.runs.filling import Filled, fill
 from provstore.runs.preflight import preflight
 from provstore.runs.reading import load_recipe
+from provstore.runs.suite import load_suite
 from provstore.verbs.running import prepare
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,6 +77,15 @@ environment = "/venv"
 versions = {{ torch = "2.12.0" }}
 """
 
+SUITE = """format = "provstore/suite/v1"
+name = "s"
+endpoint = "chat"
+max_tokens = 1
+[[prompt]]
+id = "a"
+text = "Say it."
+"""
+
 FACTS: dict[str, str | int | bool | None] = {
     "cpu.logical": 16,
     "environment./venv.package.torch": "2.12.0",
@@ -101,7 +112,8 @@ CARDS = CommandOutput(
 
 
 def recipe() -> Filled:
-    return fill(load_recipe(RECIPE.encode(), "r.toml"), {}, run="/run/x", home="/home/x")
+    found = fill(load_recipe(RECIPE.encode(), "r.toml"), {}, run="/run/x", home="/home/x")
+    return msgspec.structs.replace(found, suite=load_suite(SUITE.encode(), "s.toml"), suite_problem="")
 
 
 def compared(
@@ -133,7 +145,7 @@ def test_a_host_that_has_everything() -> None:
     report = compared()
     assert report.blockers == ()
     assert (report.outcome, report.checked) == ("PASS", len(expectations(recipe())))
-    assert report.checked == 15
+    assert report.checked == 18
     assert report.sha256 == hashlib.sha256(RECIPE.encode()).hexdigest()
 
 
@@ -315,6 +327,29 @@ def test_a_store_that_holds_the_pinned_bytes_says_so(prov: Prov, place: Path) ->
     run = prov("run", "r.toml", "--preflight", "--json")
     remedies = {one["role"]: one["remedy"] for one in run.json()["blockers"]}
     assert remedies["runtime/x"] == f"the store holds it: prov cat sha256:{digest} > /opt/x.so"
+
+
+def test_a_suite_that_says_another_thing_than_the_recipe(prov: Prov, place: Path) -> None:
+    text = RECIPE.replace("/data/suite.json", f"{place}/suite.toml").replace(
+        "max_tokens = 1\n",
+        "max_tokens = 1\nseed = 7\n[suite.parameters]\ntemperature = 0\nignore_eos = true\n",
+    )
+    place.joinpath("r.toml").write_text(text)
+    assert "suite" in roles(prov)
+    place.joinpath("suite.toml").write_text(SUITE)
+    assert {"suite/seed", "suite/parameters.temperature", "suite/parameters.ignore_eos"} <= roles(prov)
+    parameters = "seed = 7\n[parameters]\ntemperature = 0.0\nignore_eos = true\n[[prompt]]"
+    place.joinpath("suite.toml").write_text(SUITE.replace("[[prompt]]", parameters))
+    assert not any(role.startswith("suite") for role in roles(prov))
+    place.joinpath("suite.toml").write_text(
+        SUITE.replace("[[prompt]]", parameters.replace("= true", "= 1")).replace(
+            "max_tokens = 1", "max_tokens = 2"
+        )
+    )
+    found = {role for role in roles(prov) if role.startswith("suite")}
+    assert found == {"suite/max_tokens", "suite/parameters.ignore_eos"}
+    place.joinpath("suite.toml").write_text('{"prompts": []}')
+    assert {role for role in roles(prov) if role.startswith("suite")} == {"suite/format"}
 
 
 def test_a_source_tree_with_changes_and_a_file_with_other_bytes(prov: Prov, place: Path) -> None:
