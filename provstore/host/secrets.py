@@ -62,9 +62,9 @@ _SHAPES: Final = {
     "a Google key": r"\bAIza[A-Za-z0-9_-]{30,}",
     "an AWS key": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
     "a PyPI token": r"\bpypi-[A-Za-z0-9_-]{32,}",
-    "a JSON Web Token": r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.",
+    "a JSON Web Token": r"\beyJ[A-Za-z0-9_-]{8,400}\.eyJ[A-Za-z0-9_-]{8,}",
     "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY",
-    "a password in a URL": r"[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s@]+@",
+    "a password in a URL": r"[a-z][a-z0-9+.-]{0,20}://[^/\s:@]+:[^/\s@]+@",
     "a bearer token": r"(?i)\bbearer [A-Za-z0-9._~+/-]{16,}",
 }
 _SHAPE: Final = {what: re.compile(pattern) for what, pattern in _SHAPES.items()}

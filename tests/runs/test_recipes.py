@@ -1,6 +1,8 @@
 """Recipes: what is refused, with its line and reason, and what a filled one is."""
 
+import contextlib
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -266,3 +268,39 @@ def test_what_is_no_recipe(data: bytes, reason: str) -> None:
 def test_another_version_is_newer() -> None:
     with pytest.raises(NewerFormatError):
         load_recipe(b'format = "provstore/recipe/v2"', "r.toml")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 900_000,
+        "-eyJ" * 200_000,
+        "a://b:" * 150_000,
+        "-----BEGIN A" * 70_000,
+        "{a" * 400_000,
+        "$" * 900_000,
+        "../" * 300_000,
+        "--token" * 100_000,
+    ],
+)
+def test_a_hostile_text_costs_no_time(text: str) -> None:
+    began = time.process_time()
+    for place in ('"--port", "{port}",', 'LANG = "C.UTF-8"', 'HOME = "home"', "name = "):
+        new = f'{place.partition(" = ")[0]} = "{text}"' if " = " in place else f'"{text}",'
+        with contextlib.suppress(RecipeError):
+            load_recipe(SERVICE.replace(place, new, 1).encode(), "r.toml")
+    assert time.process_time() - began < 20
+
+
+def test_nesting_without_end_is_refused() -> None:
+    for text in ("x = " + "[" * 100_000, "[" + "a." * 90 + "a]", "x = {" + "a = {" * 5_000):
+        with pytest.raises(RecipeError):
+            load_recipe(f"{SERVICE}\n{text}\n".encode(), "r.toml")
+
+
+def test_the_key_of_a_table_is_found_among_many_at_little_cost() -> None:
+    names = "".join(f'K{number} = "v"\n' for number in range(10_000))
+    text = SERVICE.replace('LANG = "C.UTF-8"\n', f"{names}LANG = 1\n")
+    with pytest.raises(RecipeError, match="Expected `str`") as caught:
+        load_recipe(text.encode(), "r.toml")
+    assert caught.value.where == f"r.toml:{line_of(text, 'LANG = 1')}"
