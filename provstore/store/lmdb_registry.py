@@ -14,9 +14,13 @@ from provstore.store import data_file
 from provstore.store.lmdb_env import Env
 from provstore.store.lmdb_txn import STORE_FORM, Form
 from provstore.store.profile import StoreProfile
-from provstore.store.system import identity, refused
+from provstore.store.system import identity, lay, refused
 
 _FORK_WAIT_S: Final = 30.0
+
+_LOCK_HEAD_BYTES: Final = 128
+_READER_BYTES: Final = 64
+"""Sizes inside a lock file of LMDB, which takes a file of zeros as it is; a larger one has more slots."""
 
 
 def check_writable(directory: str, form: Form = STORE_FORM) -> None:
@@ -68,6 +72,8 @@ def acquire(
                 data_file.check(directory, thorough)
                 if writable:
                     check_writable(directory, form)
+            if writable:
+                _lay_lock_file(directory, profile)
             env = Env(directory, profile, writable, form)
             env.key = identity(path)
             if env.key is not None:
@@ -77,6 +83,13 @@ def acquire(
             env.require_writable()
         env.users += 1
         return env
+
+
+def _lay_lock_file(directory: str, profile: StoreProfile) -> None:
+    try:
+        lay(os.path.join(directory, "lock.mdb"), _LOCK_HEAD_BYTES + profile.max_readers * _READER_BYTES)
+    except OSError as error:
+        raise refused(error, show(directory)) from error
 
 
 def _is_empty(path: str) -> bool:

@@ -1,5 +1,6 @@
 """What the operating system refuses, in our words; and waiting for the disk."""
 
+import contextlib
 import errno
 import os
 import stat
@@ -27,6 +28,28 @@ def refused(error: OSError, path: str) -> ProvError:
     elif number in (errno.EACCES, errno.EPERM):
         reason = f"{reason} (this user may not)"
     return InputOutputError(path, number, reason)
+
+
+def lay(path: str, size_bytes: int) -> None:
+    """Make a file of zeros that has its room on disk, unless there is one.
+
+    LMDB maps its lock file over a hole, and writing there when the disk is full ends the process by a signal.
+
+    Raises:
+        OSError: the system refused; nothing is left.
+    """
+    if os.path.lexists(path):
+        return
+    beside = f"{path}-{os.getpid()}"
+    try:
+        with open(beside, "wb") as file:
+            file.write(bytes(size_bytes))
+        # Never over one that another process has made and maps; without hard links LMDB makes its own.
+        with contextlib.suppress(OSError):
+            os.link(beside, path)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
 
 
 def _sync_path(path: str) -> None:
