@@ -27,7 +27,7 @@ _RESET: Final = "\x1b[0m"
 
 _CONTROLS: Final = {
     code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in (0x09, 0x0A)
-}
+} | {code: f"\\u{code:04x}" for code in (0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 """Reports show names escaped already; this holds for whatever else could reach a terminal."""
 
 

@@ -178,6 +178,9 @@ def _apply(rule: Rule, question: Question) -> Decision:
     named = set(there) | (set(here) if question.whole or rule.preserve is None else set())
     preserve = named if rule.preserve is None else set(rule.preserve)
     looked = preserve if question.whole else preserve & set(there)
+    if not rule.stated_by and rule.preserve is not None:
+        # A rule of ours asks for it by name, so a place that does not state it has nothing to preserve.
+        looked |= preserve - set(here)
     # What no rule names and this place does not state may be a slip of the pen: not known to be harmless.
     strange = set() if question.whole else set(there) - preserve - set(here)
     found = gaps(here, there, looked | strange)

@@ -230,10 +230,10 @@ def below(index: Index, nodes: Iterable[Node]) -> Iterator[Standing]:
 
 
 def newest_verdicts(reader: Reader, packet: RawId) -> Iterator[tuple[str, Verdict]]:
-    """Yield the newest verdict of each policy."""
+    """Yield the newest verdict of each policy; one that was edited is another, whatever it calls itself."""
     newest: dict[str, tuple[str, Verdict]] = {}
     for id, found in verdicts(reader, packet):
-        newest[found.policy_name] = (id.hex(), found)
+        newest[found.policy] = (id.hex(), found)
     yield from newest.values()
 
 

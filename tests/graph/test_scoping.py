@@ -338,3 +338,16 @@ def test_two_documents_that_disagree_decide_nothing(tmp_path: Path) -> None:
             node = Node("measurement", "twice/m")
             (found,) = scope(store, graph, node, {"kv": kv}, kinds=("performance",))
             assert (found.answer, len(found.notes)) == (answer, 1)
+
+
+def test_a_measurement_that_contradicts_itself_states_nothing_there(world: World, tmp_path: Path) -> None:
+    config = '"config": {"cards": 2, "threads": 4'
+    again(world, tmp_path, config, f'"identity": {{"threads": 9}}, {config}')
+    graph = refresh(world.store).graph
+    measured = Node("measurement", "tiny/tiny-threads-4")
+    for value in (4, 9):
+        (found,) = scope(world.store, graph, measured, {"threads": value}, kinds=("performance",))
+        assert found.answer == "unknown"
+    (found,) = scope(world.store, graph, measured, {"cards": 2}, kinds=("performance",))
+    assert found.answer == "transfers"
+    graph.close()

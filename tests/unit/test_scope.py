@@ -243,3 +243,11 @@ def test_values_as_people_type_them() -> None:
         "False",
         "12345678901234567890",
     ]
+
+
+def test_how_a_number_was_counted_is_not_preserved_where_nobody_says_it() -> None:
+    found = decide("accounting", asked(HERE, {"cards": 2}), ())
+    assert (found.answer, found.gaps) == ("unknown", (Gap("convention", None, None),))
+    counted = {**HERE, "convention": Known("conventional-intervals")}
+    assert decide("accounting", asked(counted, {"cards": 2}), ()).answer == "transfers"
+    assert decide("accounting", asked(counted, {"convention": "other"}), ()).answer == "does-not-transfer"

@@ -9,6 +9,7 @@ from provstore.graph.documents.draft import Draft, Source
 from provstore.graph.documents.family_shape import COLUMN_AXIS, FORMAT, ROW_AXIS, SHAPE, UNITS
 from provstore.graph.documents.values import is_sha256, number, part, parts, scalars, selectors, text, texts
 from provstore.graph.nodes import Node, NodeKind
+from provstore.graph.places import equal
 from provstore.graph.statements import (
     Cell,
     Closure,
@@ -191,9 +192,10 @@ class _Reading:
                 self.draft.relate(
                     node, "about", self.known(_TO_NODES[name], text(item, name)), child(place, name)
                 )
-        stated = selectors(item, *_SELECTORS)
-        for group in ("config", "identity", "runtime_identity"):
-            stated = selectors(part(item, group)) | stated
+        stated = _agreed(
+            selectors(item, *_SELECTORS),
+            *(selectors(part(item, group)) for group in ("config", "identity", "runtime_identity")),
+        )
         said = [text(item, name) for name in ("quality_scope", "quality")]
         said += [text(note, "label") for _, note in parts(item, "sample_annotations")]
         self.draft.measurements.append(
@@ -367,3 +369,13 @@ def _key(value: Scalar) -> str:
 def _split(name: str) -> tuple[Scalar, Scalar]:
     row, _, column = name.rpartition(":")
     return row, column
+
+
+def _agreed(*groups: dict[str, Scalar]) -> dict[str, Scalar]:
+    """Return the dimensions that one measurement states; one that it gives two values is unknown."""
+    found: dict[str, Scalar] = {}
+    disputed: set[str] = set()
+    for group in groups:
+        disputed |= {name for name, value in group.items() if not equal(found.get(name, value), value)}
+        found = group | found
+    return {name: value for name, value in found.items() if name not in disputed}
