@@ -169,10 +169,10 @@ def test_a_settled_file_takes_four_system_calls(tmp_path: Path, monkeypatch: pyt
 
         monkeypatch.setattr(os, name, counting)
     with Root(os.fsencode(tmp_path)) as root:
-        monkeypatch.setattr("provstore.files.hashing.YOUNG_NS", -1)
+        monkeypatch.setitem(read_batch.__globals__, "YOUNG_NS", -1)
         settled, _ = read_batch(root, [of], PLAINLY)
         assert calls == ["open", "pread", "fstat", "close"]
-        monkeypatch.setattr("provstore.files.hashing.YOUNG_NS", YOUNG_NS)
+        monkeypatch.setitem(read_batch.__globals__, "YOUNG_NS", YOUNG_NS)
         young, _ = read_batch(root, [of], PLAINLY)
         assert calls.count("read") == 1, "one that is young is read at length"
     assert settled == young
@@ -200,7 +200,7 @@ def test_what_is_not_as_the_walk_saw_it_is_looked_at_closely(
             path.symlink_to("/etc/passwd")
         case "fifo":
             os.mkfifo(path)
-    monkeypatch.setattr("provstore.files.hashing.YOUNG_NS", -(10**12))
+    monkeypatch.setitem(read_batch.__globals__, "YOUNG_NS", -(10**12))
     with Root(os.fsencode(tmp_path)) as root, at_most(20):
         assert hashing._settled(root, of, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW, 2**62) is None
     (done,), contents = small(tmp_path, of)
