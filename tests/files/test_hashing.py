@@ -160,7 +160,7 @@ def test_a_settled_file_takes_four_system_calls(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "f").write_bytes(b"settled")
     of = job(tmp_path, "f")
     calls: list[str] = []
-    for name in ("open", "pread", "read", "fstat", "lstat", "close"):
+    for name in ("open", "pread", "read", "fstat", "stat", "close"):
         original = getattr(os, name)
 
         def counting(*args: Any, _name: str = name, _original: Any = original, **named: Any) -> Any:
