@@ -157,7 +157,7 @@ def repository_of(packet: Packet, entry: Entry) -> str | None:
 def is_import(packet: Packet) -> bool:
     """Say whether a packet was made of one imported document, and is named after its collection and place."""
     name, entries = packet.name, packet.entries
-    return bool(name) and len(entries) == 1 and f"{name}".endswith("/" + entries[0].role)
+    return name is not None and len(entries) == 1 and name.endswith("/" + entries[0].role)
 
 
 def packet_relations(id: str, packet: Packet, sha256_of: ToSha256) -> Iterator[Relation]:
